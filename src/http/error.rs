@@ -54,7 +54,7 @@ codes! {
     PipelineConfigNotFound "pipeline_config_not_found" 404 "the pipeline has no `pipeline.json`"
     DashboardNotFound "dashboard_not_found" 404 "there is no such dashboard"
     TableNotFound "table_not_found" 404 "there is no such table"
-    VersionNotFound "version_not_found" 404 "the table has no such version"
+    VersionNotFound "version_not_found" 404 "there is no such version"
     QueryNotFound "query_not_found" 404 "there is no such query"
     JobNotFound "job_not_found" 404 "there is no such job"
     ObjectNotFound "object_not_found" 404 "there is no such object"

@@ -182,6 +182,7 @@ impl Web {
             },
             configs: Configs {
                 store: store.clone(),
+                clock: Arc::clone(&clock),
                 kv: Arc::clone(&kv),
                 worker,
                 locks: Arc::clone(&locks),

@@ -369,3 +369,26 @@ test("a pipeline is renamed, and deleted after its slug is typed", async ({ page
   await expect(page).toHaveURL(/\/$/);
   expect(await api.get<string[]>("/api/pipelines")).not.toContain("config-new");
 });
+
+test("the history shows what each save changed, and an earlier version is restored", async ({ page, api }) => {
+  await prepared(api, "config-history");
+  await api.put("/api/p/config-history/config", config("Second"));
+  await opened(page, "config-history");
+  await page.getByRole("button", { name: "History" }).click();
+  const dialog = page.getByRole("dialog", { name: "Config history" });
+  const versions = dialog.getByRole("group", { name: "Versions" }).getByRole("button");
+  await expect(versions).toHaveText([/Version 3current.*Saved from/, /Version 2.*Saved from/, /Version 1.*Created/]);
+  await expect(dialog.getByLabel("Changes: Version 3")).toContainText("Second");
+  await expect(dialog.getByRole("button", { name: "Restore…" })).toBeDisabled();
+  await versions.nth(1).click();
+  await dialog.getByRole("combobox").selectOption({ label: "the stored config" });
+  await expect(dialog.getByLabel("Changes: Stored config")).toContainText("Second");
+  await expectAccessible(page);
+
+  await dialog.getByRole("button", { name: "Restore version 2…" }).click();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("Config saved", { exact: true })).toBeVisible();
+  expect((await stored(api, "config-history")).title).toBe("config-history");
+  await page.getByRole("button", { name: "History" }).click();
+  await expect(versions.first()).toHaveText(/Version 4current.*Version 2 restored/);
+});

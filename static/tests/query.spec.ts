@@ -251,3 +251,25 @@ test("a selection runs alone, and its error is marked at its position", async ({
   await page.keyboard.press("ControlOrMeta+Enter");
   await expect(page.getByRole("button", { name: "Go to line 2, column 8" })).toBeVisible();
 });
+
+test("tables of other pipelines are inserted with their pipeline, and can be joined", async ({ page, api }) => {
+  const config = {
+    version: 1,
+    auto_run: false,
+    mappings: [{ table: "n", files: ["*.csv"], columns: [{ name: "n", type: "int64" }] }],
+  };
+  for (const slug of ["query-here", "query-there"]) await api.pipeline(slug, config, { "a.csv": "n\n1\n2\n" });
+  await page.goto("/p/query-here/query");
+  const side = page.getByRole("complementary", { name: "Tables, saved queries and history" });
+  await side.getByRole("button", { name: "Other pipelines" }).click();
+  await side.getByRole("button", { name: "Tables of query-there" }).click();
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  await editor.click();
+  await page.keyboard.insertText("SELECT sum(t.n) AS total FROM ");
+  await side.getByTitle('Insert "query-there".n').click();
+  await expect(editor).toContainText('FROM "query-there".n');
+  await editor.press("Control+End");
+  await page.keyboard.insertText(" AS t JOIN n USING (n)");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await expect(page.getByRole("grid", { name: "Result" }).getByText("3", { exact: true })).toBeVisible();
+});

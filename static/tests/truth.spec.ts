@@ -105,6 +105,46 @@ panels:
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
 });
 
+test("after a rename in the config, all dashboards and a saved query get the new name", async ({
+  page,
+  api,
+  watch,
+}) => {
+  watch.expected.push(/400/);
+  await api.pipeline("truth-rename", config("amount"), { "nums/a.csv": "n\n1\n" });
+  const board = (name: string) => `version: 2
+title: ${name}
+queries:
+  total: { sql: SELECT sum(amount) AS total FROM nums }
+panels:
+  - { id: total, type: kpi, title: Total, query: total, value: { field: total } }
+`;
+  for (const name of ["sums", "totals"])
+    await api.put(`/api/p/truth-rename/dashboards/${name}`, board(name), "application/yaml");
+  const sql = "SELECT amount FROM nums";
+  const { id } = await api.post<{ id: string }>("/api/p/truth-rename/queries", { name: "Amounts", sql });
+  await api.put("/api/p/truth-rename/config", config("revenue"));
+  await api.run("truth-rename");
+
+  await page.goto("/p/truth-rename/dashboards");
+  await expect(page.getByText("2 dashboards use names that were renamed in the config: amount → revenue.")).toBeVisible(
+    SLOW,
+  );
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Replace in all…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Replace", exact: true }).click();
+  await expect(page.getByText("2 dashboards changed.")).toBeVisible(SLOW);
+  await expect(page.getByText("broken", { exact: true })).toHaveCount(0, SLOW);
+  for (const name of ["sums", "totals"])
+    expect(await api.text(`/api/p/truth-rename/dashboards/${name}`)).toContain("sum(revenue) AS total");
+
+  await page.goto(`/p/truth-rename/query?saved=${id}`);
+  await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("amount");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("button", { name: "Replace amount by revenue" }).click(SLOW);
+  await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("SELECT revenue AS amount FROM nums");
+});
+
 test("on a narrow screen the header of a pipeline keeps its buttons within the window", async ({ page, api }) => {
   const titled = { ...config(), title: "A pipeline with a rather long title" };
   await api.pipeline("truth-narrow", titled, { "nums/a.csv": "n\n1\n" });

@@ -250,7 +250,8 @@ fn refusals_give_position_and_alternative() {
         ("FROM rnge(3)", RefusalKind::Function, "did you mean `range`?", Some((1, 6))),
         ("FROM 'a.csv'", RefusalKind::Table, "a query can't read files", Some((1, 6))),
         ("FROM pg_class", RefusalKind::Table, "SHOW TABLES", Some((1, 6))),
-        ("FROM x.t", RefusalKind::Table, "`x.t`", Some((1, 6))),
+        ("FROM x.y.t", RefusalKind::Table, "`y.t`", Some((1, 6))),
+        ("FROM temp.t", RefusalKind::Table, "`temp` is a name of the database itself", Some((1, 6))),
         ("PIVOT t ON b USING sum(a)", RefusalKind::Clause, "ON column IN", Some((1, 1))),
         ("FROM t AT (VERSION => 1)", RefusalKind::Clause, "`AT`", Some((1, 6))),
         ("SELECT DEFAULT", RefusalKind::Clause, "`DEFAULT`", None),
@@ -277,6 +278,73 @@ fn known_table_may_have_any_name() {
         analyse(&mut DuckParser(&mut connection), sql, &|name| matches!(name, "pg_trips" | "x.csv")).unwrap().unwrap();
     assert_eq!(found.tables, ["pg_trips", "x.csv"].map(str::to_owned).into());
     run(&connection, &found.text).unwrap();
+}
+
+#[test]
+fn tables_of_other_pipelines_are_named_with_their_pipeline() {
+    let mut connection = locked("CREATE TABLE t (a INT)");
+    let mut found = |sql: &str| analyse(&mut connection, sql, &|name| name == "t").unwrap();
+    let sql = "WITH x AS (FROM \"my-Pipeline\".T) SELECT other.t.a FROM x, other.t JOIN main.t AS m ON true";
+    let tables = found(sql).unwrap().tables;
+    assert_eq!(tables, ["my-pipeline.t", "other.t", "t"].map(str::to_owned).into());
+    // A CTE's name is not that of a pipeline's table.
+    assert_eq!(found("WITH t AS (SELECT 1) FROM other.t").unwrap().tables, ["other.t".to_owned()].into());
+    for refused in [
+        "FROM a.b.t",
+        "FROM memory.main.t",
+        "FROM temp.t",
+        "FROM system.t",
+        "FROM memory.t",
+        "FROM pg_catalog.pg_class",
+        "FROM information_schema.tables",
+        "FROM \"No slug\".t",
+        "FROM \"\".\"t\"",
+        "FROM other.\"x.csv\"",
+        "FROM other.\"../t\"",
+        "FROM other.generate_series(1, 2)",
+    ] {
+        assert!(found(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn statements_whose_result_may_change_by_itself_are_told_apart() {
+    let mut connection = locked(TABLES);
+    let mut changes = |sql: &str| check(&mut connection, sql).expect(sql).changes;
+    for sql in [
+        "SELECT a, count(*) FROM t GROUP BY ALL ORDER BY 1 LIMIT 3",
+        "DESCRIBE t",
+        "SELECT * FROM t USING SAMPLE reservoir(5 ROWS) REPEATABLE (1)",
+        "WITH x AS (SELECT a AS today FROM t) SELECT 1 FROM x",
+    ] {
+        assert!(!changes(sql), "{sql}");
+    }
+    for sql in [
+        "SELECT now()",
+        "SELECT a FROM t ORDER BY random()",
+        "SELECT CURRENT_DATE",
+        "SELECT current_timestamp, a FROM t",
+        "SELECT * FROM (SELECT uuid() FROM t)",
+        "SELECT ago(INTERVAL 1 DAY)",
+        "SELECT * FROM t USING SAMPLE 5",
+        "SELECT * FROM t TABLESAMPLE reservoir(5)",
+        "SELECT a FROM t WHERE b IN (SELECT b FROM t USING SAMPLE 5)",
+    ] {
+        assert!(changes(sql), "{sql}");
+    }
+}
+
+#[test]
+fn no_pipeline_has_the_name_of_a_schema_of_the_database() {
+    let mut connection = locked("");
+    let names = "SELECT DISTINCT schema_name FROM duckdb_schemas() UNION SELECT database_name FROM duckdb_databases()";
+    let names: Vec<String> =
+        connection.prepare(names).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in names {
+        let refusal = check(&mut connection, &format!("FROM {name}.tables"));
+        assert!(refusal.is_err() || name == "main", "{name}");
+    }
 }
 
 #[test]

@@ -70,7 +70,8 @@ pub fn check(parser: &mut impl SqlParser, sql: &str, known: &BTreeSet<String>) -
     let start = Position::of_byte(sql, sql.find(core).unwrap_or_default());
     let columns_before = u32::try_from(statement.text.len() - core.len()).unwrap_or_default();
     let parameters = statement.parameters.names();
-    let names = Analysis { tables: statement.tables.into_iter().collect(), parameters };
+    let (tables, changes) = (statement.tables.into_iter().collect(), statement.changes);
+    let names = Analysis { tables, changes, parameters };
     let positions = PositionMap { lines_before: 0, columns_before, start };
     Ok(Allowed { text: statement.text, explains, names, positions })
 }

@@ -13,20 +13,27 @@ use lakemill::sql::types::sql_type;
 /// Longest name of a type, in bytes.
 const TYPE_BYTES_MAX: usize = 1_024;
 
-/// The statement that creates the view.
+/// The statements that create the view; for a table of another pipeline, in a schema with the pipeline's name.
 ///
 /// # Errors
 /// A path leaves the folder, or the name of a type is malformed.
 pub fn view(relation: &Relation) -> Result<String, String> {
     let wrong = |wrong: String| format!("table `{}`: {wrong}", relation.name);
-    let name = identifier(&relation.name);
+    let (schema, table) = match relation.name.split_once('.') {
+        Some((pipeline, table)) => (Some(identifier(pipeline)), table),
+        None => (None, relation.name.as_str()),
+    };
+    let create = match &schema {
+        Some(schema) => format!("CREATE SCHEMA IF NOT EXISTS {schema}; CREATE VIEW {schema}.{}", identifier(table)),
+        None => format!("CREATE VIEW {}", identifier(table)),
+    };
     let types: Vec<String> =
         relation.columns.iter().map(|column| type_text(&column.ty)).collect::<Result<_, _>>().map_err(wrong)?;
     let columns = relation.columns.iter().zip(&types);
     if relation.files.is_empty() {
         let columns: Vec<String> =
             columns.map(|(column, ty)| format!("CAST(NULL AS {ty}) AS {}", identifier(&column.name))).collect();
-        return Ok(format!("CREATE VIEW {name} AS SELECT {} WHERE false", columns.join(", ")));
+        return Ok(format!("{create} AS SELECT {} WHERE false", columns.join(", ")));
     }
     let columns = columns
         .map(|(column, ty)| {
@@ -50,7 +57,7 @@ pub fn view(relation: &Relation) -> Result<String, String> {
     };
     // All files of a table have the same columns, so DuckDB reads them from one; reading each costs a millisecond a file.
     // System tables may hold files of older versions.
-    let union = relation.name.starts_with('_');
+    let union = table.starts_with('_');
     let mut source = format!("read_parquet([{}], {hive}, union_by_name = {union})", files.join(", "));
     if union {
         // Columns that are missing from all files are null.
@@ -60,7 +67,7 @@ pub fn view(relation: &Relation) -> Result<String, String> {
         let nulls = nulls.collect::<Result<Vec<_>, String>>().map_err(wrong)?.join(", ");
         source = format!("(SELECT * FROM {source} UNION ALL BY NAME SELECT {nulls} WHERE false)");
     }
-    Ok(format!("CREATE VIEW {name} AS SELECT {} FROM {source}", columns.join(", ")))
+    Ok(format!("{create} AS SELECT {} FROM {source}", columns.join(", ")))
 }
 
 /// The column's name in the files or their paths.

@@ -1,8 +1,10 @@
 //! Builds every object key that Lakemill reads or writes, and checks keys from outside.
 
+mod config_version;
 mod manifest_object;
 mod table_object;
 
+pub use config_version::{ConfigChange, ConfigVersion};
 pub use manifest_object::ManifestObject;
 pub use table_object::{is_iceberg_object, is_table_object};
 
@@ -45,6 +47,16 @@ pub fn split_key(key: &str) -> Option<(Slug, &str)> {
 /// The pipeline's config.
 pub fn config_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/pipeline.json")
+}
+
+/// The prefix of the configs that a pipeline had.
+pub fn config_versions_prefix(slug: &Slug) -> String {
+    format!("pipelines/{slug}/config/")
+}
+
+/// A config that a pipeline had.
+pub fn config_version_key(slug: &Slug, version: ConfigVersion) -> String {
+    format!("{}{version}", config_versions_prefix(slug))
 }
 
 /// The marker of an unfinished operation on a pipeline.

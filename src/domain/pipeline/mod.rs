@@ -6,6 +6,7 @@
 mod choices;
 pub mod document;
 pub mod readers;
+pub mod renames;
 pub mod serial_format;
 pub mod types;
 pub mod validate;

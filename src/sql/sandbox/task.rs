@@ -74,6 +74,7 @@ mod bits {
 /// A table of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {
+    /// A table's name; for one of another pipeline, `<pipeline>.<table>`.
     pub name: String,
     pub columns: Vec<RelationColumn>,
     /// Names from [`super::Child::stage`]; none for an empty table.
@@ -94,8 +95,10 @@ pub struct RelationColumn {
 /// The names in a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Tables, in lower case, sorted; they may not exist.
+    /// Tables, in lower case, sorted; they may not exist. With a dot: `<pipeline>.<table>`.
     pub tables: Vec<String>,
+    /// Whether its result may differ between runs over the same tables.
+    pub changes: bool,
     /// Parameters without `$`, as first written; `1`, `2`, … for positional ones.
     pub parameters: Vec<String>,
 }

@@ -92,6 +92,7 @@ pub fn analyse_here(
         kind: cut.kind(found.kind),
         tables: found.tables,
         lists_tables: found.lists_tables,
+        changes: found.changes,
         parameters: found.parameters,
         text: cut.statement(),
     }))

@@ -28,6 +28,8 @@ pub const VALUE_FUNCTIONS: &[(&str, &str)] = &[
 ];
 /// Prefixes of DuckDB's catalog and settings.
 const SYSTEM_PREFIXES: &[&str] = &["duckdb_", "information_schema", "pg_", "pragma_", "sqlite_"];
+/// DuckDB's schemas and databases, besides those with a prefix of [`SYSTEM_PREFIXES`].
+const SYSTEM_SCHEMAS: &[&str] = &["main", "memory", "system", "temp"];
 /// Types that the parser doesn't resolve itself.
 pub const NAMED_TYPES: &[&str] = &["bitstring", "enum", "json", "list", "oid", "time_ns", "varbinary", "varint"];
 /// Types that the parser knows.
@@ -93,9 +95,21 @@ pub fn refused_values() -> impl Iterator<Item = &'static str> {
     VALUE_FUNCTIONS.iter().filter(|(_, function)| !is_allowed(function)).map(|(name, _)| *name)
 }
 
+/// Whether a name without brackets may be a call of a function whose value differs between runs.
+pub fn is_changing_value(name: &str) -> bool {
+    VALUE_FUNCTIONS
+        .iter()
+        .any(|(value, function)| value.eq_ignore_ascii_case(name) && known(function) == Known::Changing)
+}
+
 /// Whether DuckDB has a system relation of this name (in lower case).
 pub fn is_system(name: &str) -> bool {
     SYSTEM_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether DuckDB has a schema or a database of this name (in lower case), so that no pipeline's tables can be in it.
+pub fn is_system_schema(name: &str) -> bool {
+    is_system(name) || SYSTEM_SCHEMAS.contains(&name)
 }
 
 /// Whether DuckDB could resolve this relation name as a file or a URL.

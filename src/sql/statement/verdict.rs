@@ -37,6 +37,8 @@ pub struct AllowedStatement {
     pub tables: BTreeSet<String>,
     /// Whether it lists all tables (`SHOW TABLES`, at any depth).
     pub lists_tables: bool,
+    /// Whether its result may differ between runs over the same tables: by the time, randomness or a sample.
+    pub changes: bool,
     pub parameters: Parameters,
     /// The text to prepare: one statement without a semicolon or comment after it. Blanks replace the text before it, so
     /// positions are those of the original.

@@ -3,13 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system, refused_values};
+use super::names::{
+    NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_changing_value, is_file, is_system,
+    is_system_schema, refused_values,
+};
 use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, MemberContent, RELATION, STATEMENT, ShapeMember, TYPE};
 use super::verdict::{Parameters, Refusal, RefusalKind, StatementKind, too_deep};
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
+use crate::domain::name::Slug;
 use crate::sql::allow::{GROWING, unbounded_format};
 use crate::sql::bounds::DEPTH_MAX;
-use crate::sql::names::nearest;
+use crate::sql::names::{Known, known, nearest};
 use crate::sql::tree::Tree;
 
 /// Largest size literal of growing functions.
@@ -22,6 +26,7 @@ pub struct StatementContents {
     pub kind: StatementKind,
     pub tables: BTreeSet<String>,
     pub lists_tables: bool,
+    pub changes: bool,
     pub parameters: Parameters,
 }
 
@@ -40,6 +45,7 @@ pub fn statement(
         ctes: Vec::new(),
         tables: BTreeSet::new(),
         lists_tables: false,
+        changes: false,
         parameters: BTreeSet::new(),
         values: Vec::new(),
     };
@@ -56,6 +62,7 @@ pub fn statement(
         kind: kind(node.get("node")),
         tables: walk.tables,
         lists_tables: walk.lists_tables,
+        changes: walk.changes,
         parameters,
     })
 }
@@ -72,6 +79,9 @@ fn kind(query: &Tree) -> StatementKind {
     }
 }
 
+/// What a statement may write instead.
+const ONE_QUALIFIER: &str = "as a table; write a table's name alone, or after its pipeline's: `\"my-pipeline\".trips`";
+
 struct Walk<'a> {
     text: &'a str,
     offset: usize,
@@ -82,6 +92,8 @@ struct Walk<'a> {
     ctes: Vec<String>,
     tables: BTreeSet<String>,
     lists_tables: bool,
+    /// See [`AllowedStatement::changes`](super::AllowedStatement::changes).
+    changes: bool,
     parameters: BTreeSet<String>,
     /// Bare names of refused functions, allowed only as columns; with their locations.
     values: Vec<(String, Option<usize>)>,
@@ -94,6 +106,7 @@ impl Walk<'_> {
     fn members(&mut self, node: &Tree, lists: &[&[ShapeMember]], depth: usize) -> Walked {
         let Tree::Object(members) = node else { return self.refuse("this part of the statement can't be used") };
         for (key, value) in members.iter().filter(|(_, value)| !value.is_blank()) {
+            self.changes |= key == "sample" && !has_seed(value);
             match lists.iter().copied().flatten().find(|(name, _)| name == key) {
                 Some((_, content)) => self.member(value, content, depth)?,
                 None => return self.refuse(format!("`{}` can't be used here", clause(key))),
@@ -179,8 +192,22 @@ impl Walk<'_> {
         let (schema, written) = (node.text("schema_name"), node.text("table_name"));
         let name = written.to_ascii_lowercase();
         let qualified = !schema.is_empty();
-        if !node.text("catalog_name").is_empty() || (qualified && !schema.eq_ignore_ascii_case("main")) {
-            return self.refuse_table(format!("`{schema}.{written}` can't be used; write a table's name alone"));
+        if !node.text("catalog_name").is_empty() {
+            return self.refuse_table(format!("`{schema}.{written}` can't be used {ONE_QUALIFIER}"));
+        }
+        if qualified && !schema.eq_ignore_ascii_case("main") {
+            let Ok(pipeline) = Slug::parse(&schema.to_ascii_lowercase()) else {
+                return self.refuse_table(format!("`{schema}.{written}` can't be used {ONE_QUALIFIER}"));
+            };
+            if is_system_schema(pipeline.as_str()) {
+                let message = format!("`{schema}` is a name of the database itself, so its tables can't be used");
+                return self.refuse_table(message);
+            }
+            if is_file(&name) || name.is_empty() {
+                return self.refuse_table(format!("`{written}` is not a table of the pipeline `{pipeline}`"));
+            }
+            self.tables.insert(format!("{pipeline}.{name}"));
+            return Ok(());
         }
         if !(self.known)(&name) {
             if is_file(&name) || name.is_empty() {
@@ -242,6 +269,9 @@ impl Walk<'_> {
             "FUNCTION" | "WINDOW" => self.function(node)?,
             "PARAMETER" => self.parameter(node)?,
             "COLUMN_REF" => {
+                if let [Tree::Text(name)] = node.list("column_names") {
+                    self.changes |= is_changing_value(name);
+                }
                 if let [Tree::Text(name)] = node.list("column_names")
                     && refused_values().any(|refused| refused.eq_ignore_ascii_case(name))
                 {
@@ -259,6 +289,7 @@ impl Walk<'_> {
         if !is_allowed(&name) {
             return Err(self.refused_function(&name));
         }
+        self.changes |= known(&name) == Known::Changing;
         if let Some(message) = unbounded_format(&name, node.list("children")) {
             return Err(self.refusal(RefusalKind::Function, message));
         }
@@ -362,6 +393,11 @@ fn gives_name(node: &Tree, name: &str) -> bool {
         }),
         Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
     }
+}
+
+/// Whether a sample has the same rows each time. DuckDB writes -1 for a missing seed.
+fn has_seed(sample: &Tree) -> bool {
+    matches!(sample.get("seed"), Tree::Number(seed) if !seed.starts_with('-'))
 }
 
 /// Whether it contains no node.

@@ -1,7 +1,8 @@
-//! A pipeline's config: read, validate, save.
+//! A pipeline's config: read, validate, save, and the configs that it had.
 //!
 //! Invariant: a config is stored and returned byte for byte, unknown fields included.
 
+mod history;
 mod impact;
 mod save;
 mod service;
@@ -22,12 +23,12 @@ use crate::http::{ApiError, ContentType, ErrorCode, Request, Response};
 use crate::ports::store::Bucket;
 
 pub use service::Configs;
-use service::{VALIDATE_TIMEOUT, json_text};
+use service::{BYTES_MAX, VALIDATE_TIMEOUT, json_text};
 
 const PATH: &str = "/api/p/{pipeline}/config";
-const BYTES_MAX: u64 = CONFIG_BYTES_MAX as u64;
+
 pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
-    vec![
+    let mut endpoints = vec![
         Endpoint::get(PATH, "config.get", "Shows the stored config", get)
             .answers_bytes(200, "application/json", "the bytes of `pipeline.json`")
             .header("ETag")
@@ -44,6 +45,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
                 "whether to reject a config with problems (422), or whose expressions no worker could check (502)",
             )
             .query::<bool>("dry_run", "whether to check without saving")
+            .query::<u64>("restores", "the version that this save restores; noted if the config is that version's")
             .answers::<save::Saved>(200, "the findings; `ETag` is that of the stored config")
             .header("ETag")
             .if_match_or_none()
@@ -57,7 +59,9 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
             .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
             .answers::<Verdict>(200, "the verdict")
             .errors(&[ErrorCode::WorkerUnavailable]),
-    ]
+    ];
+    endpoints.extend(history::endpoints());
+    endpoints
 }
 
 /// `GET …/config`. Invalid JSON, which another program stored, is `invalid_config` with the tag, so that a save can

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::history::{History, Save};
 use super::impact::{self, Impact};
-use super::service::{Configs, VALIDATE_TIMEOUT, json_text};
+use super::service::{BYTES_MAX, Configs, VALIDATE_TIMEOUT, json_text};
 use crate::domain::layout::config_key;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
@@ -12,7 +13,7 @@ use crate::domain::pipeline::validate::examine;
 use crate::domain::problem::Problem;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ObjectMeta, WriteOptions};
-use crate::web::access::{IfMatch, flag_query, if_match_or_none, quoted, slug_param};
+use crate::web::access::{IfMatch, flag_query, if_match_or_none, number_query, quoted, slug_param};
 use crate::web::failure::from_store;
 use crate::web::worker_client::WorkerClientError;
 
@@ -37,6 +38,7 @@ pub(super) struct Saved {
 pub(super) fn put(configs: &Configs, request: &mut Request) -> Result<Response, ApiError> {
     let slug = slug_param(request, "pipeline")?;
     let (strict, dry_run) = (flag_query(request, "strict")?, flag_query(request, "dry_run")?);
+    let restores = number_query(request, "restores", 1..=u64::MAX)?;
     let wanted = if_match_or_none(request)?;
     let body = request.body_bytes()?;
     let text = json_text(&body).map_err(|problem| {
@@ -68,7 +70,8 @@ pub(super) fn put(configs: &Configs, request: &mut Request) -> Result<Response, 
         tracing::debug!(pipeline = %slug, problems, request_id, "config checked (dry run)");
         return Ok(response);
     }
-    let tag = write(configs, &slug, &body, &wanted)?.etag;
+    let save = Save { config: &body, restores, address: request.client() };
+    let tag = write(configs, &slug, &save, &wanted)?.etag;
     tracing::info!(pipeline = %slug, problems, expressions_checked, request_id, "config saved");
     Ok(tag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
 }
@@ -78,23 +81,27 @@ fn head(configs: &Configs, slug: &Slug) -> Result<Option<ObjectMeta>, ApiError> 
 }
 
 /// Writes under the write lock. The precondition is checked while waiting, so that the losers of a race don't wait.
-fn write(configs: &Configs, slug: &Slug, body: &[u8], wanted: &IfMatch) -> Result<ObjectMeta, ApiError> {
+fn write(configs: &Configs, slug: &Slug, save: &Save<'_>, wanted: &IfMatch) -> Result<ObjectMeta, ApiError> {
     let key = config_key(slug);
-    let current = || {
-        let current = head(configs, slug)?;
-        let precondition = wanted.precondition(current.as_ref())?;
-        Ok::<_, ApiError>((current, precondition))
-    };
     configs.locks.with_write_lock(
         slug,
         &key,
-        || current().map(drop),
+        || wanted.precondition(head(configs, slug)?.as_ref()).map(drop),
         || {
-            let (current, precondition) = current()?;
+            let current = configs.store.read_start(Bucket::Pipelines, &key, BYTES_MAX)?;
+            let precondition = wanted.precondition(current.as_ref().map(|(meta, _)| meta))?;
+            let mut history = History::read(configs, slug)?;
+            if let Some((meta, config)) = &current {
+                history.keep_found(meta, config)?;
+            }
             let options = WriteOptions::default().with(precondition);
-            let written = configs.store.put(Bucket::Pipelines, &key, body, &options).map_err(from_store)?;
+            let written = configs.store.put(Bucket::Pipelines, &key, save.config, &options).map_err(from_store)?;
             if current.is_none() {
                 revive(configs, slug);
+            }
+            if let Err(error) = history.keep_saved(save) {
+                // The next save keeps it as a config that it found.
+                tracing::warn!(%error, pipeline = %slug, "a saved config is not in its history yet");
             }
             Ok(written)
         },

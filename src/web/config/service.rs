@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::ports::Kv;
+use crate::runtime::Clock;
 use crate::web::dashboards::Dashboards;
 use crate::web::locks::Locks;
 use crate::web::saved_queries::SavedQueries;
@@ -18,9 +19,13 @@ use crate::web::worker_client::WorkerClient;
 /// Timeout of a worker's validation: a multiple of its processor-time limit, for busy machines.
 pub(super) const VALIDATE_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Largest config, in bytes.
+pub(super) const BYTES_MAX: u64 = CONFIG_BYTES_MAX as u64;
+
 /// The service.
 pub struct Configs {
     pub store: Objects,
+    pub clock: Arc<dyn Clock>,
     pub kv: Arc<dyn Kv>,
     pub worker: WorkerClient,
     pub locks: Arc<Locks>,

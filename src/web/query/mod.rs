@@ -20,7 +20,7 @@ use crate::web::failure::acquire;
 use crate::web::sql::failure::{SQL_ERRORS, from_sandbox};
 use crate::web::sql::{
     DOWNLOAD_MAX, LimitReason, OpenedTables, QueryAnnouncement, ResultColumn, RowLimits, Sql, TIMEOUTS_MAX,
-    TablesRequest, may_list_tables, query_id, rows_json, statement, tables_or_error,
+    TablesRequest, may_list_tables, others, query_id, rows_json, statement, tables_or_error,
 };
 use crate::web::streams::attachment;
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
@@ -185,7 +185,16 @@ fn download(queries: &QueryService, request: &mut Request) -> Result<Response, A
     let tables = tables_or_error(verdict, &catalog.names())?;
     let until = Instant::now() + sql.timeout * TIMEOUTS_MAX;
     let all = may_list_tables(&query.sql);
-    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &tables, all, span: None, as_of };
+    let others = others(&sql.catalogs, &tables)?;
+    let wanted = TablesRequest {
+        pipeline: &pipeline,
+        catalog: &catalog,
+        named: &tables,
+        others: &others,
+        all,
+        span: None,
+        as_of,
+    };
     let (borrowed, opened) = sql.open(borrowed, &wanted, until, &cancellation)?;
     let (child, permit) = borrowed.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(sql.timeout);

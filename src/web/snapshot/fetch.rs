@@ -23,16 +23,15 @@ impl Snapshots {
     /// Stages the files. Those of all new tables are provided in one step.
     pub(super) fn fetch(
         &self,
-        pipeline: &Slug,
         pending: &[PendingTable<'_>],
         deadline: Deadline<'_>,
     ) -> Result<TableSnapshot, FetchError> {
-        let parts = pending.iter().map(|one| self.part(pipeline, one, true)).collect::<Result<Vec<_>, _>>()?;
+        let parts = pending.iter().map(|one| self.part(one, true)).collect::<Result<Vec<_>, _>>()?;
         let holds = parts.iter().any(|part| matches!(part, Part::Staged(_)));
         let staged = match self.stage(pending, parts, deadline, if holds { RoomWait::Fail } else { RoomWait::Block }) {
             // A query must not hold staged tables while it waits for room.
             Err(CacheError::Busy) if holds => {
-                let parts = pending.iter().map(|one| self.part(pipeline, one, false)).collect::<Result<Vec<_>, _>>()?;
+                let parts = pending.iter().map(|one| self.part(one, false)).collect::<Result<Vec<_>, _>>()?;
                 self.stage(pending, parts, deadline, RoomWait::Block)
             }
             outcome => outcome,
@@ -52,12 +51,12 @@ impl Snapshots {
         Ok(TableSnapshot { relations, rows, skipped, staged })
     }
 
-    fn part(&self, pipeline: &Slug, one: &PendingTable<'_>, reuse: bool) -> Result<Part, ApiError> {
+    fn part(&self, one: &PendingTable<'_>, reuse: bool) -> Result<Part, ApiError> {
         if let Some(table) = one.key().filter(|_| reuse).and_then(|key| self.cache.take_staged(&key)) {
             return Ok(Part::Staged(table));
         }
         let folder = self.sandbox.staging().map_err(from_sandbox)?;
-        let wanted = wanted(pipeline, one.table, &one.files, folder.path())?;
+        let wanted = wanted(one.pipeline, one.table, &one.files, folder.path())?;
         Ok(Part::New(folder, wanted))
     }
 

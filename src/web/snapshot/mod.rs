@@ -1,4 +1,4 @@
-//! Consistent snapshots of a pipeline's tables.
+//! Consistent snapshots of tables.
 //!
 //! Invariant: the files of each table are those of one commit. They can't change; a later commit can delete them, and
 //! then the snapshot is taken again.
@@ -38,8 +38,16 @@ pub struct TableSnapshot {
     pub staged: Vec<StagedTable>,
 }
 
+/// A table to take a snapshot of.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedTable<'a> {
+    pub pipeline: &'a Slug,
+    pub table: &'a CatalogTable,
+}
+
 /// A table being added to a snapshot.
 struct PendingTable<'a> {
+    pipeline: &'a Slug,
     table: &'a CatalogTable,
     known_as: String,
     /// See [`Selection::state`].
@@ -76,8 +84,7 @@ impl Snapshots {
     /// `version_not_found`, `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
     pub fn take(
         &self,
-        pipeline: &Slug,
-        tables: &[&CatalogTable],
+        tables: &[WantedTable<'_>],
         span: Option<Span>,
         as_of: Option<AsOf>,
         deadline: Deadline<'_>,
@@ -86,11 +93,11 @@ impl Snapshots {
         for _ in 0..TRIES_MAX {
             deadline.check().map_err(from_cache)?;
             let pending =
-                tables.iter().map(|table| self.pending(pipeline, table, span, as_of)).collect::<Result<Vec<_>, _>>()?;
+                tables.iter().map(|wanted| self.pending(*wanted, span, as_of)).collect::<Result<Vec<_>, _>>()?;
             if pending.iter().map(|one| one.files.len()).sum::<usize>() > SNAPSHOT_FILES_MAX {
                 return Err(too_many_files());
             }
-            match self.fetch(pipeline, &pending, deadline) {
+            match self.fetch(&pending, deadline) {
                 Ok(snapshot) => return Ok(snapshot),
                 Err(FetchError::Failed(error)) => return Err(error),
                 Err(FetchError::Gone { key }) => {
@@ -107,8 +114,7 @@ impl Snapshots {
 
     fn pending<'a>(
         &self,
-        pipeline: &Slug,
-        table: &'a CatalogTable,
+        WantedTable { pipeline, table }: WantedTable<'a>,
         span: Option<Span>,
         as_of: Option<AsOf>,
     ) -> Result<PendingTable<'a>, ApiError> {
@@ -117,7 +123,8 @@ impl Snapshots {
         let Selection { files, state, .. } = selection;
         let known_as = format!("{pipeline}/{}", table.name);
         let rows = files.iter().map(|file| file.rows).sum();
-        let mut one = PendingTable { table, known_as, state, files, columns, rows, skipped: 0, is_whole: true };
+        let mut one =
+            PendingTable { pipeline, table, known_as, state, files, columns, rows, skipped: 0, is_whole: true };
         one.narrow(span);
         Ok(one)
     }

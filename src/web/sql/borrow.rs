@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::SqlProblem;
-use super::failure::{from_problem, from_sandbox, problem};
+use super::failure::{from_problem, from_sandbox, no_such_table, problem};
+use super::others::OtherTable;
 use crate::domain::name::Slug;
 use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode};
@@ -21,8 +22,6 @@ use crate::web::tables::catalog::Catalog;
 pub(super) const PREPARE_MAX: Duration = Duration::from_secs(30);
 /// Maximum time that a child stays borrowed while its files are fetched.
 const IDLE_MAX: Duration = Duration::from_millis(500);
-/// Most table names in a message.
-const NAMES_LISTED_MAX: usize = 20;
 
 /// A child, and its query's permit.
 pub struct BorrowedChild {
@@ -42,9 +41,12 @@ pub struct OpenedTables {
 /// The tables that a child needs.
 pub struct TablesRequest<'a> {
     pub pipeline: &'a Slug,
+    /// The pipeline's tables.
     pub catalog: &'a Catalog,
     pub named: &'a [String],
-    /// Whether to define the other tables, too, without rows.
+    /// The named tables of other pipelines.
+    pub others: &'a [OtherTable],
+    /// Whether to define the pipeline's other tables, too, without rows.
     pub all: bool,
     /// The rows needed of the only named table, in the order of its files.
     pub span: Option<Span>,
@@ -52,11 +54,20 @@ pub struct TablesRequest<'a> {
     pub as_of: Option<AsOf>,
 }
 
+/// A table's folder of files, which a child has as long as it lives.
+pub(super) struct StagedFolder {
+    /// Its name in the child's folder.
+    pub name: String,
+    /// The table's name, and that of the folder in `staged`.
+    pub table_name: String,
+    pub staged: StagedTable,
+}
+
 /// Moves tables' files out of a dead child's folder, for the next query of the same tables.
-pub(super) fn give_back(cache: &Arc<Cache>, folder: &Path, staged: Vec<(String, StagedTable)>) {
-    for (name, table) in staged {
-        if std::fs::rename(folder.join(&name), table.path().join(&name)).is_ok() {
-            cache.return_staged(table);
+pub(super) fn give_back(cache: &Arc<Cache>, folder: &Path, tables: Vec<StagedFolder>) {
+    for StagedFolder { name, table_name, staged } in tables {
+        if std::fs::rename(folder.join(name), staged.path().join(table_name)).is_ok() {
+            cache.return_staged(staged);
         }
     }
 }
@@ -83,10 +94,10 @@ impl BorrowedChild {
     }
 
     /// Moves the tables' files into the child's folder.
-    pub(super) fn take_over(&self, relations: &[Relation], staged: &[StagedTable]) -> Result<(), ApiError> {
+    pub(super) fn take_over(&self, tables: &[StagedFolder]) -> Result<(), ApiError> {
         let folder = self.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
-        for (relation, table) in relations.iter().zip(staged) {
-            let (from, to) = (table.path().join(&relation.name), folder.join(&relation.name));
+        for StagedFolder { name, table_name, staged } in tables {
+            let (from, to) = (staged.path().join(table_name), folder.join(name));
             std::fs::rename(&from, &to)
                 .map_err(|error| ApiError::internal(format!("moving to `{}`: {error}", to.display())))?;
         }
@@ -111,30 +122,23 @@ pub fn may_list_tables(sql: &str) -> bool {
     sql.to_ascii_lowercase().contains("show")
 }
 
-/// Checks that the tables a statement names exist.
+/// Whether a name in a statement is that of a table of another pipeline, `<pipeline>.<table>`.
+pub(super) fn is_other(name: &str) -> bool {
+    name.contains('.')
+}
+
+/// Checks that the tables of the pipeline that a statement names exist; those of other pipelines are not checked.
 ///
 /// # Errors
 /// The statement's problem.
 pub fn named_tables(analysis: &Result<Analysis, SqlError>, names: &[&str]) -> Result<Vec<String>, SqlProblem> {
     let analysis = analysis.as_ref().map_err(problem)?;
-    let unknown = analysis.tables.iter().find(|name| !names.iter().any(|known| known.eq_ignore_ascii_case(name)));
+    let mut own = analysis.tables.iter().filter(|name| !is_other(name));
+    let unknown = own.find(|name| !names.iter().any(|known| known.eq_ignore_ascii_case(name)));
     match unknown {
-        Some(name) => Err(SqlProblem { message: no_such_table(name, names), position: None }),
+        Some(name) => Err(SqlProblem { message: no_such_table("the pipeline", name, names), position: None }),
         None => Ok(analysis.tables.clone()),
     }
-}
-
-fn no_such_table(name: &str, names: &[&str]) -> String {
-    let near = crate::sql::nearest(name, names.iter().copied());
-    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    let listed: Vec<String> = names.iter().take(NAMES_LISTED_MAX).map(|name| format!("`{name}`")).collect();
-    let more = if names.len() > NAMES_LISTED_MAX { ", …" } else { "" };
-    let name = crate::web::access::clipped(name);
-    format!(
-        "the pipeline has no table `{name}`{near}{} it has {}{more}",
-        if near.is_empty() { ";" } else { "" },
-        listed.join(", ")
-    )
 }
 
 /// As [`named_tables`], with an API error.
@@ -163,11 +167,11 @@ mod tests {
 
     #[test]
     fn unknown_table_error_lists_existing_tables() {
-        let analysis = Ok(Analysis { tables: vec!["trip".into()], parameters: Vec::new() });
+        let analysis = Ok(Analysis { tables: vec!["trip".into()], changes: false, parameters: Vec::new() });
         let problem = named_tables(&analysis, &["trips", "zones"]).unwrap_err();
         let expected = "the pipeline has no table `trip`; did you mean `trips`? it has `trips`, `zones`";
         assert_eq!(problem.message, expected);
-        let analysis = Ok(Analysis { tables: vec!["Trips".into()], parameters: Vec::new() });
+        let analysis = Ok(Analysis { tables: vec!["Trips".into()], changes: false, parameters: Vec::new() });
         assert!(named_tables(&analysis, &["trips"]).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a statement that crashes its child affects no other; all share one deadline.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use super::borrow::{BorrowedChild, PREPARE_MAX, may_list_tables, named_tables};
 use super::cancellation::Cancellation;
 use super::failure::{from_sandbox, problem, survives};
+use super::others::others;
 use super::run::Sql;
 use super::types::{ResultColumn, SqlProblem, Statement, TableShape, statement};
-use crate::http::ApiError;
-use crate::sql::sandbox::{Relation, RelationColumn, SandboxError};
+use crate::http::{ApiError, ErrorCode};
+use crate::sql::sandbox::{Analysis, Relation, RelationColumn, SandboxError, SqlError};
 use crate::sync::Permit;
 
 /// Timeout for binding a statement, and for defining tables.
@@ -56,6 +57,7 @@ impl Sql {
             permit: self.permit()?,
             tables,
             names: tables.iter().map(|table| table.name.as_str()).collect(),
+            others: BTreeMap::new(),
             statements,
             until,
             borrowed: None,
@@ -73,6 +75,8 @@ struct Binding<'a> {
     permit: Arc<Permit>,
     tables: &'a [TableShape],
     names: Vec<&'a str>,
+    /// Tables of other pipelines that statements name, by their names in a child.
+    others: BTreeMap<String, TableShape>,
     statements: &'a [Statement],
     until: Instant,
     /// The current child.
@@ -106,7 +110,7 @@ impl Binding<'_> {
             match borrowed.child.analyse(&texts, &self.names, self.within(PREPARE_MAX)) {
                 Ok(analyses) => {
                     for (at, analysis) in batch.zip(&analyses) {
-                        match named_tables(analysis, &self.names) {
+                        match self.named(analysis)? {
                             Ok(named) => allowed.push((at, named)),
                             Err(refused) => self.outcomes[at] = Some(Err(refused)),
                         }
@@ -120,11 +124,27 @@ impl Binding<'_> {
         Ok(allowed)
     }
 
+    /// The tables that a statement names; those of other pipelines are looked up.
+    fn named(&mut self, analysis: &Result<Analysis, SqlError>) -> Result<Result<Vec<String>, SqlProblem>, ApiError> {
+        let named = match named_tables(analysis, &self.names) {
+            Ok(named) => named,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        match others(&self.sql.catalogs, &named) {
+            Ok(found) => self.others.extend(found.into_iter().map(|other| (other.name(), other.shape()))),
+            Err(error) if error.code() == ErrorCode::InvalidSql => {
+                return Ok(Err(SqlProblem { message: error.message().to_owned(), position: None }));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Ok(named))
+    }
+
     fn bind(&mut self, allowed: &[(usize, Vec<String>)]) -> Result<(), ApiError> {
         let all = allowed.iter().any(|(at, _)| may_list_tables(&self.statements[*at].sql));
         let is_named = |name: &str| allowed.iter().any(|(_, named)| named.iter().any(|n| n.eq_ignore_ascii_case(name)));
         let wanted = self.tables.iter().filter(|table| all || is_named(&table.name));
-        let relations: Vec<Relation> = wanted.map(relation).collect();
+        let relations: Vec<Relation> = wanted.chain(self.others.values()).map(relation).collect();
         let mut is_defined = false;
         for (at, _) in allowed {
             if self.is_late() {

@@ -9,6 +9,9 @@ use crate::sql::sandbox::{SandboxError, SqlError, SqlErrorKind};
 use crate::web::cache::CacheError;
 use crate::web::failure::{RETRY_AFTER, from_store};
 
+/// Most table names in a message.
+const NAMES_LISTED_MAX: usize = 20;
+
 /// A problem of a statement, in a response.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProblemJson<'a> {
@@ -55,6 +58,20 @@ pub fn from_problem(problem: &SqlProblem) -> ApiError {
     let (line, column) = problem.position.unzip();
     let problems = [ProblemJson { message: &problem.message, line, column }];
     ApiError::new(ErrorCode::InvalidSql, problem.message.clone()).with_problems(problems)
+}
+
+/// The message that `owner` has no such table.
+pub(super) fn no_such_table(owner: &str, name: &str, names: &[&str]) -> String {
+    let near = crate::sql::nearest(name, names.iter().copied());
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let listed: Vec<String> = names.iter().take(NAMES_LISTED_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > NAMES_LISTED_MAX { ", …" } else { "" };
+    let name = crate::web::access::clipped(name);
+    format!(
+        "{owner} has no table `{name}`{near}{} it has {}{more}",
+        if near.is_empty() { ";" } else { "" },
+        listed.join(", ")
+    )
 }
 
 /// Error codes of routes that run SQL.

@@ -5,6 +5,8 @@ mod borrow;
 mod cancellation;
 mod describe;
 pub mod failure;
+mod others;
+mod results;
 mod run;
 mod types;
 
@@ -14,6 +16,7 @@ use std::time::Duration;
 
 pub use borrow::{BorrowedChild, OpenedTables, TablesRequest, may_list_tables, tables_or_error};
 pub use cancellation::{Cancellation, QueryAnnouncement};
+pub use others::others;
 pub use run::{DOWNLOAD_MAX, Limits, Sql, TIMEOUTS_MAX, query_id};
 pub use types::{
     LimitReason, Param, ResultColumn, RowLimits, Rows, ShapeColumn, SqlProblem, Statement, TableShape,

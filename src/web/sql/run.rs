@@ -3,26 +3,29 @@
 //! Invariant: every statement gets its own result or error. If one crashes its child, the others continue in a new one; if
 //! a shared step fails, each is tried alone.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::borrow::{
-    BorrowedChild, OpenedTables, PREPARE_MAX, TablesRequest, give_back, may_be_of_one, may_list_tables, tables_or_error,
+    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, give_back, may_be_of_one, may_list_tables,
+    tables_or_error,
 };
 use super::cancellation::{Cancellation, QueryRegistry};
-use super::failure::{cancelled, from_sandbox, survives};
+use super::failure::{cancelled, from_problem, from_sandbox, problem, survives};
+use super::others::{OtherTable, others};
+use super::results::{ResultKey, Results};
 use super::types::{RowLimits, Rows, Statement, TableShape, statement};
 use crate::domain::name::{QueryId, Slug};
 use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
-use crate::sql::sandbox::{Relation, ResultRows, Sandbox};
+use crate::sql::sandbox::{Analysis, Relation, ResultRows, Sandbox};
 use crate::sync::{Permit, Semaphore};
-use crate::web::cache::Deadline;
+use crate::web::cache::{Deadline, StagedTable};
 use crate::web::counts::Counts;
 use crate::web::failure::acquire;
-use crate::web::snapshot::{Snapshots, TableSnapshot};
+use crate::web::snapshot::{Snapshots, TableSnapshot, WantedTable};
 use crate::web::tables::catalog::{Catalog, relation_columns};
 use crate::web::tables::catalogs::Catalogs;
 
@@ -75,6 +78,7 @@ pub struct Sql {
     pub catalogs: Arc<Catalogs>,
     pub registry: QueryRegistry,
     snapshots: Arc<Snapshots>,
+    results: Results,
     counts: Arc<Counts>,
     /// Permits of concurrent queries, including waiting ones.
     permits: Semaphore,
@@ -93,7 +97,8 @@ impl Sql {
         // Two rounds of timeouts: until the files are fetched, and until the query has run.
         let registry = QueryRegistry::new(kv, timeout * TIMEOUTS_MAX * 2 + DOWNLOAD_MAX);
         let permits = Semaphore::new(children_max + QUERIES_WAITING_MAX);
-        Self { timeout, sandbox, catalogs, registry, snapshots, counts, permits }
+        let results = Results::new();
+        Self { timeout, sandbox, catalogs, registry, snapshots, results, counts, permits }
     }
 
     /// Acquires the permit of a query.
@@ -125,7 +130,7 @@ impl Sql {
         Ok(BorrowedChild { child, permit: Arc::clone(permit) })
     }
 
-    /// Stages tables in a child's folder and defines them; when the child ends, the files are kept for later queries. They
+    /// Stages tables in a child's folder and defines them, those of other pipelines in schemas with their names; when the child ends, the files are kept for later queries. They
     /// are fetched until `until`; if that takes long the child is returned, and another borrowed afterwards.
     ///
     /// # Errors
@@ -137,25 +142,37 @@ impl Sql {
         until: Instant,
         cancellation: &Cancellation,
     ) -> Result<(BorrowedChild, OpenedTables), ApiError> {
-        let TablesRequest { pipeline, catalog, named, all, span, as_of } = *wanted;
+        let TablesRequest { pipeline, catalog, named, others, all, span, as_of } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
+        let own = catalog.tables.iter().filter(|table| is_named(&table.name));
+        let own = own.map(|table| WantedTable { pipeline, table });
+        let tables: Vec<_> = own.chain(others.iter().map(OtherTable::wanted)).collect();
         if matches!(as_of, Some(AsOf::Sequence(_)))
-            && (tables.len() > 1 || tables.iter().any(|table| table.is_system()))
+            && (tables.len() > 1 || tables.iter().any(|wanted| wanted.table.is_system()))
         {
             let message = "a sequence is a version of one table; give `as_of` a time for several";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message));
         }
         let permit = Arc::clone(&borrowed.permit);
         let deadline = Deadline { until, stopped: &|| cancellation.is_cancelled() };
-        let (kept, snapshot) = borrowed.while_idle(|| self.snapshots.take(pipeline, &tables, span, as_of, deadline));
+        let (kept, snapshot) = borrowed.while_idle(|| self.snapshots.take(&tables, span, as_of, deadline));
         let TableSnapshot { mut relations, rows, skipped, staged } = snapshot?;
         let mut borrowed = match kept {
             Some(borrowed) => borrowed,
             None => self.child(&permit, cancellation)?,
         };
-        borrowed.take_over(&relations, &staged)?;
-        let own: Vec<String> = relations.iter().map(|relation| relation.name.clone()).collect();
+        let folders = |(relation, staged): (&Relation, StagedTable)| {
+            let table_name = relation.name.clone();
+            StagedFolder { name: table_name.clone(), table_name, staged }
+        };
+        let mut folders: Vec<_> = relations.iter().zip(staged).map(folders).collect();
+        // The last ones are those of other pipelines.
+        let first = relations.len().saturating_sub(others.len());
+        for ((relation, folder), other) in relations[first..].iter_mut().zip(&mut folders[first..]).zip(others) {
+            folder.name = other.name();
+            other.qualify(relation);
+        }
+        borrowed.take_over(&folders)?;
         if all {
             let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
             relations.extend(others.map(|table| Relation {
@@ -166,8 +183,8 @@ impl Sql {
         }
         borrowed.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(from_sandbox)?;
         // Files that failed to be defined aren't reused.
-        let (cache, staged) = (Arc::clone(self.snapshots.cache()), own.into_iter().zip(staged).collect());
-        borrowed.child.on_exit(move |folder| give_back(&cache, folder, staged));
+        let cache = Arc::clone(self.snapshots.cache());
+        borrowed.child.on_exit(move |folder| give_back(&cache, folder, folders));
         Ok((borrowed, OpenedTables { relations, rows, skipped }))
     }
 
@@ -258,22 +275,32 @@ impl Work<'_> {
             Ok(analyses) => analyses,
             Err(error) => return self.retry_alone(group, error),
         };
-        let (mut allowed, mut tables, mut all) = (Vec::new(), Vec::new(), false);
-        for (at, analysis) in group.iter().zip(&analyses) {
-            match tables_or_error(analysis, &names) {
-                Ok(named) => {
-                    tables.extend(named);
-                    all |= may_list_tables(&self.statements[*at].sql);
-                    allowed.push(*at);
-                }
+        let mut allowed = Vec::new();
+        for (at, analysis) in group.iter().zip(analyses) {
+            match tables_or_error(&analysis, &names).and(analysis.map_err(|error| from_problem(&problem(&error)))) {
+                Ok(analysis) => allowed.push((*at, analysis)),
                 Err(error) => self.outcomes[*at] = Some(Err(error)),
             }
         }
+        let named = |allowed: &[(usize, Analysis)]| -> Vec<String> {
+            allowed.iter().flat_map(|(_, analysis)| analysis.tables.clone()).collect()
+        };
+        let others = match others(&self.sql.catalogs, &named(&allowed)) {
+            Ok(others) => others,
+            Err(error) => {
+                let allowed: Vec<usize> = allowed.iter().map(|(at, _)| *at).collect();
+                return self.retry_alone(&allowed, error);
+            }
+        };
+        let keys = self.take_kept(&mut allowed, &others);
+        let tables = named(&allowed);
+        let allowed: Vec<usize> = allowed.into_iter().map(|(at, _)| at).collect();
         if allowed.is_empty() {
             return Ok(());
         }
+        let all = allowed.iter().any(|at| may_list_tables(&self.statements[*at].sql));
         let (pipeline, catalog, as_of) = (self.pipeline, &self.catalog, self.as_of);
-        let wanted = TablesRequest { pipeline, catalog, named: &tables, all, span: None, as_of };
+        let wanted = TablesRequest { pipeline, catalog, named: &tables, others: &others, all, span: None, as_of };
         let opened = self.sql.open(borrowed, &wanted, self.until, self.cancellation);
         let (mut borrowed, _) = match opened {
             Ok(opened) => opened,
@@ -282,7 +309,13 @@ impl Work<'_> {
         for (nth, at) in allowed.iter().enumerate() {
             let deadline = (Instant::now() + self.sql.timeout).min(self.until);
             match borrowed.child.rows(&statement(&self.statements[*at]), self.limits, deadline) {
-                Ok(found) => self.outcomes[*at] = Some(Ok(rows(found))),
+                Ok(found) => {
+                    let rows = rows(found);
+                    if let Some(key) = keys.get(at) {
+                        self.sql.results.insert(key.clone(), &rows);
+                    }
+                    self.outcomes[*at] = Some(Ok(rows));
+                }
                 Err(error) => {
                     let goes_on = survives(&error);
                     self.outcomes[*at] = Some(Err(from_sandbox(error)));
@@ -294,6 +327,31 @@ impl Work<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes the results that are kept, and their statements out of `allowed`. Returns the keys of the others' results.
+    fn take_kept(&mut self, allowed: &mut Vec<(usize, Analysis)>, others: &[OtherTable]) -> HashMap<usize, ResultKey> {
+        let mut keys = HashMap::new();
+        if self.as_of.is_some() {
+            return keys;
+        }
+        allowed.retain(|(at, analysis)| {
+            let asked = &self.statements[*at];
+            let own = (self.pipeline, &*self.catalog);
+            let key = ResultKey::of(asked, self.limits, analysis, own, others);
+            let Some(key) = key.filter(|_| !may_list_tables(&asked.sql)) else { return true };
+            match self.sql.results.get(&key) {
+                Some(rows) => {
+                    self.outcomes[*at] = Some(Ok(rows));
+                    false
+                }
+                None => {
+                    keys.insert(*at, key);
+                    true
+                }
+            }
+        });
+        keys
     }
 
     /// Retries statements that failed together one by one, if that may help.

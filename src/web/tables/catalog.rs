@@ -2,6 +2,8 @@
 //!
 //! Invariant: the columns of a stored table are those of its files, even if the config has changed since.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,6 +14,7 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Mapping, Pipeline};
 use crate::domain::problem::Problem;
 use crate::domain::table_schema::{TableColumn, columns_of};
+use crate::ports::store::ETag;
 use crate::sql::sandbox::RelationColumn;
 use crate::web::sql::{ShapeColumn, TableShape};
 
@@ -36,6 +39,8 @@ const REJECTED_COLUMNS: &[(&str, DataType, bool)] = &[
 #[derive(Debug)]
 pub struct Catalog {
     pub tables: Vec<CatalogTable>,
+    /// The tags of the tables' manifests. The tables are as new as these, or newer.
+    pub tags: BTreeMap<String, ETag>,
     pub config: ConfigStatus,
 }
 
@@ -109,7 +114,7 @@ impl Catalog {
     }
 
     pub fn shapes(&self) -> Vec<TableShape> {
-        shapes(&self.tables)
+        self.tables.iter().map(shape).collect()
     }
 }
 
@@ -119,13 +124,9 @@ impl CatalogTable {
     }
 }
 
-fn shapes(tables: &[CatalogTable]) -> Vec<TableShape> {
+pub fn shape(table: &CatalogTable) -> TableShape {
     let column = |c: &TableColumn| ShapeColumn { name: c.name.clone(), ty: c.ty, nullable: c.nullable };
-    let shape = |table: &CatalogTable| TableShape {
-        name: table.name.clone(),
-        columns: table.columns.iter().map(column).collect(),
-    };
-    tables.iter().map(shape).collect()
+    TableShape { name: table.name.clone(), columns: table.columns.iter().map(column).collect() }
 }
 
 /// The shapes of a config's tables, `_rejected_rows` included.
@@ -135,8 +136,7 @@ pub fn shapes_of(pipeline: &Pipeline) -> Vec<TableShape> {
         columns: columns_of(mapping),
         state: TableState::New,
     };
-    let tables: Vec<CatalogTable> = pipeline.mappings.iter().map(new).chain([rejected_rows()]).collect();
-    shapes(&tables)
+    pipeline.mappings.iter().map(new).chain([rejected_rows()]).map(|table| shape(&table)).collect()
 }
 
 pub fn rejected_rows() -> CatalogTable {

@@ -1,6 +1,6 @@
 //! Loads catalogs: the tables that manifests describe, and those that the config adds with the next run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use globset::{GlobSet, GlobSetBuilder};
@@ -15,6 +15,7 @@ use crate::domain::pipeline::{ColumnSource, Mapping, WhenRemoved, compile_glob};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
 use crate::http::{ApiError, ErrorCode};
+use crate::ports::store::ETag;
 use crate::web::cache::parsed::Parsed;
 use crate::web::failure::pipeline_not_found;
 use crate::web::snapshot::manifest::Manifests;
@@ -220,7 +221,8 @@ impl Catalogs {
                 Err(error) => return Err(error),
             }
         }
-        let catalog = Arc::new(Self::catalog_of(config.as_ref().map(|found| &*found.value), stored));
+        let config = config.as_ref().map(|found| &*found.value);
+        let catalog = Arc::new(Self::catalog_of(config, stored, tags));
         // A manifest that changed since it was listed belongs to another state.
         if same {
             self.cache.insert(pipeline, state, &catalog);
@@ -228,7 +230,7 @@ impl Catalogs {
         Ok(catalog)
     }
 
-    fn catalog_of(config: Option<&Declared>, stored: Vec<Stored>) -> Catalog {
+    fn catalog_of(config: Option<&Declared>, stored: Vec<Stored>, tags: BTreeMap<String, ETag>) -> Catalog {
         let has_stored = !stored.is_empty();
         let (declared, others) = match config {
             Some(Declared::Valid { tables, .. }) => (tables.as_slice(), TableState::Removed),
@@ -267,7 +269,7 @@ impl Catalogs {
             Some(Declared::Invalid(problems)) => problems.clone(),
             Some(Declared::Valid { .. }) | None => Vec::new(),
         };
-        Catalog { tables, config: ConfigStatus { state, problems } }
+        Catalog { tables, tags, config: ConfigStatus { state, problems } }
     }
 }
 

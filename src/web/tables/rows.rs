@@ -72,7 +72,8 @@ fn rows(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let named = [table.name.clone()];
     let until = Instant::now() + tables.sql.timeout * TIMEOUTS_MAX;
     let (span, as_of) = (page.span(), as_of_query(request)?);
-    let wanted = TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span, as_of };
+    let wanted =
+        TablesRequest { pipeline: &pipeline, catalog: &catalog, named: &named, others: &[], all: false, span, as_of };
     let (mut borrowed, opened) = tables.sql.open(child, &wanted, until, &cancellation)?;
     let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
     let statements = page.statements(&table.name, columns, opened.skipped)?;

@@ -242,6 +242,15 @@ export const checkedDashboardsQuery = (pipeline: string) =>
     staleTime: CALM_MS,
   });
 
+/** Tables and columns that were renamed in the config; asked for only where something no longer fits. */
+export const renamesQuery = (pipeline: string) =>
+  queryOptions({
+    queryKey: [...keys.config(pipeline), "renames"] as const,
+    queryFn: async ({ signal }) =>
+      (await ask(api.GET("/api/p/{pipeline}/config/renames", { params: { path: { pipeline } }, signal }))).renames,
+    staleTime: CALM_MS,
+  });
+
 export const savedQueriesQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.saved(pipeline),

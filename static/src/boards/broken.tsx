@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
-import { checkedDashboardsQuery } from "../api/queries";
+import { checkedDashboardsQuery, renamesQuery } from "../api/queries";
 import type { DashboardProblem } from "../api/types";
 import { REPAIR, routes } from "../browser/routes";
 import { MessageText } from "../components/message-text";
@@ -33,8 +33,9 @@ export function BrokenBadge({ problems }: { problems: DashboardProblem[] }) {
 /** Why a dashboard can't be shown as it is, and what would repair it. */
 export function BrokenReason({ slug, name, problems }: { slug: string; name: string; problems: DashboardProblem[] }) {
   const [first] = problems;
+  const { data: renames } = useQuery({ ...renamesQuery(slug), enabled: first !== undefined });
   if (!first) return null;
-  const repair = repairOf(first.message);
+  const repair = repairOf(first.message, renames);
   return (
     <p class="secondary">
       <MessageText text={plainProblem(first.message)} />

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DashboardProblem } from "../api/types";
-import { plainProblem, repaired, repairOf } from "./repair";
+import { plainProblem, repaired, repairOf, wasRenamed } from "./repair";
 
 const MESSAGE = 'referenced column "amount" not found in FROM clause!; Candidate bindings: "day", "amount_eur"';
 
@@ -8,6 +8,29 @@ it("the closest candidate is proposed; none if the message has no candidates", (
   expect(repairOf(MESSAGE)).toBe("Replace `amount` by `amount_eur`.");
   expect(repairOf('Table with name sale does not exist! Did you mean "sales"?')).toBe("Replace `sale` by `sales`.");
   expect(repairOf("expected a number")).toBeUndefined();
+});
+
+describe("a name that was renamed in the config", () => {
+  const column = (from: string, to: string, table = "sales") => ({ table, from, to });
+
+  it("is replaced by its new name, whatever the message proposes", () => {
+    const renames = [column("Amount", "revenue"), { table: null, from: "amount", to: "amounts" }];
+    expect(repairOf(MESSAGE, renames)).toBe("Replace `amount` by `revenue`.");
+    expect(wasRenamed(MESSAGE, renames)).toBe(true);
+    const at = { message: MESSAGE, line: 1, column: 8 };
+    expect(repaired("SELECT amount FROM sales", at, renames)).toBe("SELECT revenue AS amount FROM sales");
+    const table = 'Catalog Error: Table with name amount does not exist!\nDid you mean "pg_am"?';
+    expect(repairOf(table, renames)).toBe("Replace `amount` by `amounts`.");
+  });
+
+  it("is replaced as the message proposes if it has several new names, or none", () => {
+    const several = [column("amount", "revenue"), column("amount", "total", "refunds")];
+    for (const renames of [several, [column("day", "date")], []]) {
+      expect(repairOf(MESSAGE, renames)).toBe("Replace `amount` by `amount_eur`.");
+      expect(wasRenamed(MESSAGE, renames)).toBe(false);
+    }
+    expect(wasRenamed("expected a number", several)).toBe(false);
+  });
 });
 
 it.each([

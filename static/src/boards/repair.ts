@@ -1,5 +1,5 @@
 /** Problems of queries that no longer fit the tables: in plain words, and with a proposed repair. */
-import type { DashboardProblem } from "../api/types";
+import type { ConfigRename, DashboardProblem } from "../api/types";
 import { identifier } from "../format/sql";
 
 /** Steps from one text to another: letters put in, left out or replaced. */
@@ -25,8 +25,35 @@ interface Replacement {
 const MISSING = /(?:column|table with name|table|field)\s+(?:named\s+)?[`"]?([\p{L}\p{N}_]+)[`"]?/iu;
 const CANDIDATES = /(?:candidate (?:bindings?|columns?)|did you mean)[^"`]*((?:["`][^"`]+["`][,\s]*(?:and|or)?\s*)+)/i;
 
-/** The candidate of a message that is closest to the missing name; undefined if it names none. */
-export function replacementOf(message: string): Replacement | undefined {
+const NO_COLUMN = [
+  /referenced column "([^"]+)" (?:was )?not found/i,
+  /does not have a column named "([^"]+)"/i,
+  /column "([^"]+)" (?:referenced that exists|does not exist)/i,
+];
+const NO_TABLE = [/table with name "?([\p{L}\p{N}_]+)"? does not exist/iu, /referenced table "([^"]+)" not found/i];
+
+const first = (patterns: RegExp[], message: string): string | undefined =>
+  patterns.map((one) => one.exec(message)?.[1]).find((name) => name !== undefined);
+
+/** The present name of a table or column that was renamed; undefined if it wasn't, or has several. */
+function renamed(message: string, renames: ConfigRename[]): Replacement | undefined {
+  const column = first(NO_COLUMN, message);
+  const missing = column ?? first(NO_TABLE, message);
+  if (missing === undefined) return undefined;
+  const fits = renames.filter(
+    ({ table, from }) => (table === null) === (column === undefined) && from.toLowerCase() === missing.toLowerCase(),
+  );
+  const [by, ...others] = [...new Set(fits.map(({ to }) => to))];
+  return by === undefined || others.length > 0 ? undefined : { missing, by };
+}
+
+/**
+ * What replaces the missing name of a message: the name that it was given in the config, or the closest one that the
+ * message has; undefined if there is none.
+ */
+export function replacementOf(message: string, renames: ConfigRename[] = []): Replacement | undefined {
+  const known = renamed(message, renames);
+  if (known) return known;
   const missing = MISSING.exec(message)?.[1];
   const listed = CANDIDATES.exec(message)?.[1];
   if (missing === undefined || listed === undefined) return undefined;
@@ -37,26 +64,21 @@ export function replacementOf(message: string): Replacement | undefined {
   return by === undefined ? undefined : { missing, by };
 }
 
+/** Whether the missing name of a message was renamed in the config. */
+export const wasRenamed = (message: string, renames: ConfigRename[]): boolean =>
+  renamed(message, renames) !== undefined;
+
 /** "Replace `amount` by `total`." */
-export function repairOf(message: string): string | undefined {
-  const found = replacementOf(message);
+export function repairOf(message: string, renames: ConfigRename[] = []): string | undefined {
+  const found = replacementOf(message, renames);
   return found && `Replace \`${found.missing}\` by \`${found.by}\`.`;
 }
 
-const NO_COLUMN = [
-  /referenced column "([^"]+)" (?:was )?not found/i,
-  /does not have a column named "([^"]+)"/i,
-  /column "([^"]+)" (?:referenced that exists|does not exist)/i,
-];
-const NO_TABLE = [/table with name "?([\p{L}\p{N}_]+)"? does not exist/iu, /referenced table "([^"]+)" not found/i];
-
 /** What a message of DuckDB says to people who don't write SQL; other messages as they are. */
 export function plainProblem(message: string): string {
-  const first = (patterns: RegExp[]) =>
-    patterns.map((one) => one.exec(message)?.[1]).find((name) => name !== undefined);
-  const column = first(NO_COLUMN);
+  const column = first(NO_COLUMN, message);
   if (column !== undefined) return `The column \`${column}\` doesn't exist`;
-  const table = first(NO_TABLE);
+  const table = first(NO_TABLE, message);
   if (table !== undefined) return `The table \`${table}\` doesn't exist`;
   return message;
 }
@@ -82,9 +104,13 @@ function namesResult(text: string, from: number, end: number): boolean {
   );
 }
 
-/** The text of a dashboard with a problem's missing name replaced where the problem is; undefined if it can't be. */
-export function repaired(text: string, { message, line, column }: DashboardProblem): string | undefined {
-  const found = replacementOf(message);
+/** The text of a dashboard or query with a problem's missing name replaced at its place; undefined if it can't be. */
+export function repaired(
+  text: string,
+  { message, line, column }: Pick<DashboardProblem, "message" | "line" | "column">,
+  renames: ConfigRename[] = [],
+): string | undefined {
+  const found = replacementOf(message, renames);
   if (!found) return undefined;
   const start = indexOf(text, line, column);
   const name = found.missing.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

@@ -41,6 +41,10 @@ export class Api {
     return (await (await this.checked("GET", path)).json()) as T;
   }
 
+  async text(path: string): Promise<string> {
+    return (await this.checked("GET", path)).text();
+  }
+
   async post<T>(path: string, data: unknown = undefined): Promise<T> {
     return (await (await this.checked("POST", path, data === undefined ? {} : { data })).json()) as T;
   }

@@ -35,7 +35,7 @@ fn value(name: &str) -> &'static str {
         "table" => "t",
         "name" => "board",
         "id" => "0190a5d0-0000-7000-8000-000000000000",
-        "sequence" => "1",
+        "sequence" | "version" => "1",
         other => panic!("`{{{other}}}` is in a path, and this test doesn't know what it is"),
     }
 }

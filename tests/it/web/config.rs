@@ -464,6 +464,8 @@ fn config_routes_fail_while_a_store_is_unavailable() {
         let wishes = [
             ("GET", PATH, ""),
             ("PUT", PATH, other.as_str()),
+            ("GET", "/api/p/x/config/versions", ""),
+            ("GET", "/api/p/x/config/versions/1", ""),
             ("POST", "/api/p/x/infer?key=pipelines/x/in/a.csv", ""),
             ("POST", "/api/p/x/preview", preview.as_str()),
         ];

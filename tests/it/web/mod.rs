@@ -7,6 +7,7 @@ mod bad_input;
 mod cache;
 mod cancel;
 mod config;
+mod config_versions;
 mod dashboards;
 mod fleet;
 mod history;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::on_both;
-use super::tables::TripsSite;
+use super::tables::{TripsSite, days};
 use crate::support::browser::{Browser, Reply};
 use crate::support::program::{batches, cells};
 use crate::support::site::{Kind, Site};
@@ -123,7 +123,7 @@ fn statement_problems_have_positions() {
 }
 
 #[test]
-fn statements_reach_only_the_pipelines_tables() {
+fn statements_reach_only_tables_of_pipelines() {
     let trips = TripsSite::new(Kind::Embedded);
     trips.site.pipeline("other", &json!({ "table": "secret" }));
     let own = trips.site.home().join("secret.csv");
@@ -136,7 +136,7 @@ fn statements_reach_only_the_pipelines_tables() {
     let texts: Vec<String> =
         HOSTILE.split("\n%%\n").map(|text| text.trim_end_matches('\n').replace("FOLDER", &folder)).collect();
     assert!(texts.len() >= 60, "{}", texts.len());
-    let more = ["SELECT * FROM secret", "SELECT * FROM other.secret", "SELECT * FROM \"../../other/secret\""];
+    let more = ["SELECT * FROM secret", "SELECT * FROM other.none", "SELECT * FROM \"../../other/secret\""];
     // Several at a time, so that the test is fast.
     std::thread::scope(|scope| {
         for part in texts.chunks(texts.len().div_ceil(4)) {
@@ -159,6 +159,95 @@ fn statements_reach_only_the_pipelines_tables() {
     );
     assert!(before == after && std::fs::read_to_string(own).unwrap() == "password\n1\n");
     assert_eq!(rows(&trips, "SELECT count(*) FROM t"), json!([[3]]));
+}
+
+#[test]
+fn a_query_reads_tables_of_other_pipelines() {
+    on_both(|kind| {
+        let trips = TripsSite::new(kind);
+        let site = &trips.site;
+        // A table of the same name, in a pipeline whose name must be quoted.
+        site.pipeline("more-trips", &days());
+        site.put("more-trips", "in/a.csv", "day,a,b\n2013-01-01,x,10\n,n,20\nnever,bad,7\n");
+        assert_eq!(site.await_end(&site.enqueue("more-trips")).error, None);
+        let joined = "SELECT o.b, t.b FROM \"more-trips\".t AS o LEFT JOIN t ON t.a = o.a ORDER BY o.b";
+        // Twice: the second time with files that the first one staged.
+        for _ in 0..2 {
+            assert_eq!(rows(&trips, joined), json!([[10, 1], [20, null]]));
+        }
+        assert_eq!(rows(&trips, "SELECT count(*) FROM trips.t, main.t"), json!([[9]]));
+        assert_eq!(rows(&trips, "SELECT \"more-trips\".t.a FROM \"more-trips\".t WHERE day IS NULL"), json!([["n"]]));
+        assert_eq!(rows(&trips, "SELECT reason FROM \"MORE-trips\"._rejected_rows"), json!([["wrong_type"]]));
+        let listed = rows(&trips, "SHOW TABLES").to_string();
+        assert!(listed.contains("\"t\"") && !listed.contains("more-trips"), "{listed}");
+        let csv = trips.browser.post("/api/p/trips/query/download?format=csv", &json!({ "sql": joined })).ok();
+        assert_eq!(csv.text(), "b,b\r\n10,1\r\n20,\r\n");
+
+        for (sql, expected) in [
+            ("FROM \"no-such\".t", "there is no pipeline `no-such`"),
+            ("FROM \"more-trips\".tt", "the pipeline `more-trips` has no table `tt`; did you mean `t`?"),
+            ("FROM t, \"more-trips\".zones", "the pipeline `more-trips` has no table `zones`; it has `t`"),
+        ] {
+            let message = ask(&trips, &json!({ "sql": sql })).refused(400, "invalid_sql");
+            assert!(message.contains(expected), "{sql}: {message}");
+        }
+        let many: Vec<String> = (0..21).map(|n| format!("SELECT * FROM p{n}.t")).collect();
+        let message = ask(&trips, &json!({ "sql": many.join(" UNION ALL ") })).refused(400, "invalid_sql");
+        assert!(message.contains("tables of 21 other pipelines; at most 20"), "{message}");
+        let sequence = json!({ "sql": joined, "as_of": "1" });
+        assert!(ask(&trips, &sequence).refused(400, "invalid_request").contains("version of one table"));
+    });
+}
+
+#[test]
+fn kept_results_follow_the_versions_of_their_tables() {
+    on_both(|kind| {
+        let trips = TripsSite::new(kind);
+        let count = "SELECT count(*) FROM t";
+        for _ in 0..2 {
+            assert_eq!(rows(&trips, count), json!([[3]]));
+        }
+        trips.site.put("trips", "in/c.csv", "day,a,b\n2013-01-03,w,5\n");
+        trips.run();
+        assert_eq!(rows(&trips, count), json!([[4]]));
+        // With another limit.
+        let limited = ask(&trips, &json!({ "sql": "FROM t ORDER BY a", "limit": 1 })).ok().json();
+        assert_eq!((&limited["row_count"], &limited["truncated"]), (&json!(1), &json!(true)));
+        let whole = ask(&trips, &json!({ "sql": "FROM t ORDER BY a" })).ok().json();
+        assert_eq!((&whole["row_count"], &whole["truncated"]), (&json!(4), &json!(false)));
+        let random = "SELECT random()";
+        assert_ne!(rows(&trips, random), rows(&trips, random));
+    });
+}
+
+#[test]
+fn dashboards_and_checks_of_a_config_know_tables_of_other_pipelines() {
+    let trips = TripsSite::new(Kind::Embedded);
+    let site = &trips.site;
+    site.pipeline("other", &days());
+    site.put("other", "in/a.csv", "day,a,b\n2013-01-01,x,10\n");
+    assert_eq!(site.await_end(&site.enqueue("other")).error, None);
+    let board = |sql: &str| {
+        format!(
+            "version: 2\ntitle: T\nqueries:\n  q: {{ sql: '{sql}' }}\npanels:\n  - {{ id: p, type: kpi, query: q, value: {{ field: n }} }}\n"
+        )
+    };
+    let validate = |sql: &str| {
+        let yaml = [("content-type", "application/yaml")];
+        let path = "/api/p/trips/dashboards/d/validate";
+        trips.browser.send("POST", path, &yaml, board(sql).as_bytes()).ok().json()
+    };
+    let good = validate("SELECT sum(o.b) AS n FROM other.t AS o JOIN t USING (a)");
+    assert_eq!(good["ok"], true, "{good}");
+    for bad in ["SELECT sum(c) AS n FROM other.t", "SELECT 1 AS n FROM other.zones", "SELECT 1 AS n FROM none.t"] {
+        assert_eq!(validate(bad)["ok"], false, "{bad}");
+    }
+    // A change of this pipeline's config doesn't break a query of the other's table.
+    let query = json!({ "name": "of the other", "sql": "SELECT b FROM other.t" });
+    trips.browser.post("/api/p/trips/queries", &query).ok();
+    let config = json!({ "version": 1, "mappings": [crate::support::program::mapping(&json!({ "table": "u" }))] });
+    let impact = trips.browser.put("/api/p/trips/config?dry_run=1", &config).ok().json()["impact"].clone();
+    assert_eq!(impact["queries"], json!([]), "{impact}");
 }
 
 #[test]

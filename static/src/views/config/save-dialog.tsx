@@ -21,6 +21,8 @@ interface Props {
   text: string;
   outlooks: Outlook[];
   checked: Checked;
+  /** The version of the history that `text` came from. */
+  restores: number | undefined;
   onSaved: (stored: Stored) => void;
   /** The stored config changed since the base. */
   onConflict: () => void;
@@ -61,7 +63,7 @@ function Refused({ failure }: { failure: ApiFailure }) {
 }
 
 /** Shows changes and impact of a save; a config with problems needs confirmation. */
-export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onConflict, onClose }: Props) {
+export function SaveDialog({ slug, base, text, outlooks, checked, restores, onSaved, onConflict, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiFailure>();
   const refused = failure !== undefined && isRefusal(failure);
@@ -69,7 +71,7 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
     setBusy(true);
     setFailure(undefined);
     try {
-      onSaved(await save(slug, text, base, strict));
+      onSaved(await save(slug, text, base, { strict, restores }));
     } catch (error) {
       const thrown = asFailure(error);
       setBusy(false);

@@ -56,12 +56,21 @@ export async function check(slug: string, text: string, signal?: AbortSignal): P
 }
 
 /**
- * Stores a config on top of `base`. `strict`: refuses problems. @throws ApiFailure 412: the stored config changed.
+ * Stores a config on top of `base`. `strict`: refuses problems. `restores`: the version that it has the text of. @throws ApiFailure 412: the stored config changed.
  */
-export async function save(slug: string, text: string, base: Stored, strict: boolean): Promise<Stored> {
+export async function save(
+  slug: string,
+  text: string,
+  base: Stored,
+  { strict, restores }: { strict: boolean; restores: number | undefined },
+): Promise<Stored> {
+  const query = new URLSearchParams({
+    ...(strict ? { strict: "1" } : {}),
+    ...(restores ? { restores: String(restores) } : {}),
+  });
   const condition = base.etag ? { "If-Match": base.etag } : base.text === "" ? { "If-None-Match": "*" } : {};
   const headers = { "Content-Type": JSON_TYPE, ...condition };
-  const response = await sendRaw(pathOf(slug, strict ? "?strict=1" : ""), { method: "PUT", body: text, headers });
+  const response = await sendRaw(pathOf(slug, `?${query}`), { method: "PUT", body: text, headers });
   return { text, etag: response.headers.get("ETag") };
 }
 
@@ -69,6 +78,30 @@ export async function stored(slug: string): Promise<Stored> {
   const response = await sendRaw(pathOf(slug, ""));
   return { text: await response.text(), etag: response.headers.get("ETag") };
 }
+
+/** Page size of the history, and the most versions that it has. */
+export const VERSIONS_PAGE = 50;
+export const VERSIONS_MAX = 500;
+
+/** The configs that the pipeline had, newest first. */
+export const versionsQuery = (slug: string, limit: number) =>
+  queryOptions({
+    queryKey: ["p", slug, "config-versions", limit],
+    queryFn: ({ signal }) => {
+      const params = { path: { pipeline: slug }, query: { limit } };
+      return ask(api.GET("/api/p/{pipeline}/config/versions", { params, signal }));
+    },
+    staleTime: 0,
+  });
+
+/** The text of a version; `unkept` for the stored config that has none, or for nothing. */
+export const versionTextQuery = (slug: string, version: number | null | undefined, unkept: string) =>
+  queryOptions({
+    queryKey: ["p", slug, "config-version", version ?? unkept],
+    queryFn: async ({ signal }) =>
+      version ? (await sendRaw(pathOf(slug, `/versions/${version}`), { signal })).text() : unkept,
+    staleTime: Infinity,
+  });
 
 /** Preview of a file with a config; `text` is JSON. */
 export const previewQuery = (slug: string, text: string, table: string | undefined, key: string | undefined) =>

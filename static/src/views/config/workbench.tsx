@@ -1,5 +1,15 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
-import { EllipsisVertical, FileDown, FilePlus2, Pencil, Save, Trash2, Undo2, WandSparkles } from "lucide-preact";
+import {
+  EllipsisVertical,
+  FileDown,
+  FilePlus2,
+  History,
+  Pencil,
+  Save,
+  Trash2,
+  Undo2,
+  WandSparkles,
+} from "lucide-preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { keys } from "../../api/queries";
@@ -22,6 +32,7 @@ import { useChecked, useShownProblems, type Shown } from "./validation";
 import type { ConfigDraft, Stored } from "./draft";
 import { Effect } from "./effect";
 import { formatted, syntaxProblem } from "./format";
+import { HistoryDialog } from "./history-dialog";
 import { insertMapping } from "./insert";
 import { MergeDialog } from "./merge-dialog";
 import { outlook } from "./outlook";
@@ -29,7 +40,7 @@ import { Problems } from "./problems";
 import { SaveDialog } from "./save-dialog";
 import { schemaQuery } from "./service";
 
-type Over = "save" | "merge" | "add" | "rename" | "delete" | undefined;
+type Over = "save" | "history" | "merge" | "add" | "rename" | "delete" | undefined;
 
 function parsed(text: string): unknown {
   try {
@@ -94,6 +105,16 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
       >
         <span class="config-word">Format</span>
       </Button>
+      <Button
+        variant="quiet"
+        icon={<History />}
+        aria-label="History"
+        title="Saved versions of this config"
+        disabled={locked}
+        onClick={() => onOver("history")}
+      >
+        <span class="config-word">History</span>
+      </Button>
       <Menu
         label="More actions"
         button={<EllipsisVertical />}
@@ -151,6 +172,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const schema = useQuery(schemaQuery()).data;
   const [over, setOver] = useState<Over>();
   const [saved, setSaved] = useState(false);
+  const [restores, setRestores] = useState<number>();
   const [search, put] = useQueryParams();
   const [editor, setEditor] = useState<EditorHandle>();
   const { run, busy: running } = useRun(slug);
@@ -190,6 +212,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     await known(now, () => draft.saved(now));
     setOver(undefined);
     setSaved(true);
+    setRestores(undefined);
     toast.done("Config saved");
     void cache.invalidateQueries({ queryKey: keys.pipelines });
     void cache.invalidateQueries({ queryKey: keys.tables(slug) });
@@ -251,8 +274,22 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
           text={text}
           outlooks={outlooks}
           checked={checked}
+          restores={restores}
           onSaved={(now) => void stored(now)}
           onConflict={() => setOver("merge")}
+          onClose={() => setOver(undefined)}
+        />
+      )}
+      {over === "history" && (
+        <HistoryDialog
+          slug={slug}
+          current={base.text}
+          dirty={draft.dirty.value}
+          onRestore={(version, earlier) => {
+            draft.text.value = earlier;
+            setRestores(version);
+            setOver("save");
+          }}
           onClose={() => setOver(undefined)}
         />
       )}

@@ -307,11 +307,11 @@ describe("draft", () => {
     });
     const draft = new Draft("s", "e", own);
     await draft.load();
-    expect(await draft.repair()).toBe(2);
+    expect(await draft.repair([])).toBe(2);
     expect(draft.text.value).toBe("SELECT sum(amount_eur) AS a FROM sales WHERE amount_eur > 1");
     await draft.save();
     expect(own.saveDraft).toHaveBeenCalledTimes(1);
-    expect(await draft.repair()).toBe(0);
+    expect(await draft.repair([])).toBe(0);
     draft.undo();
     expect(draft.text.value).toBe(broken);
     await draft.save();

@@ -7,7 +7,7 @@
 import { computed, signal } from "@preact/signals";
 import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
-import type { DashboardVerdict } from "../../api/types";
+import type { ConfigRename, DashboardVerdict } from "../../api/types";
 import { persisted } from "../../browser/persisted";
 import { repaired } from "../../boards/repair";
 import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
@@ -273,7 +273,7 @@ export class Draft {
    * Replaces names that no longer exist by the proposed ones, as one step that can be undone. Returns the number of
    * places; the database names one problem of a query at a time.
    */
-  async repair(): Promise<number> {
+  async repair(renames: ConfigRename[]): Promise<number> {
     const before = this.text.value;
     let places = 0;
     for (let round = 0; round < REPAIR_ROUNDS_MAX; round += 1) {
@@ -284,7 +284,7 @@ export class Draft {
       const errors = (this.verdict.value?.errors ?? []).toSorted((a, b) => b.line - a.line || b.column - a.column);
       let next = text;
       for (const problem of errors) {
-        const mended = repaired(next, problem);
+        const mended = repaired(next, problem, renames);
         if (mended === undefined) continue;
         next = mended;
         places += 1;

@@ -4,7 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { useRecovered } from "../../api/recovered";
-import { keys, tablesQuery } from "../../api/queries";
+import { keys, renamesQuery, tablesQuery } from "../../api/queries";
+import type { ConfigRename } from "../../api/types";
 import { makeDraft } from "../../boards/make";
 import { persisted } from "../../browser/persisted";
 import { Button, IconButton } from "../../components/button";
@@ -37,9 +38,9 @@ const isMode = (value: unknown): value is Mode => value === "layout" || value ==
 const mode = persisted<Mode>("dashboards.mode", "layout", isMode);
 
 /** Applies the proposed repairs, and says so. */
-async function repair(draft: Draft): Promise<void> {
+async function repair(draft: Draft, renames: ConfigRename[]): Promise<void> {
   if (draft.state.peek() !== "ready") return;
-  const places = await draft.repair();
+  const places = await draft.repair(renames);
   if (places > 0) toast.done(`Names replaced in ${counted(places, "place")}. Check the panels, then publish.`);
 }
 
@@ -57,7 +58,8 @@ function useDraft(slug: string, name: string): { draft: Draft; from: string | un
         tables.find((table) => table.name === from),
       );
     };
-    void draft.load(from === undefined ? undefined : create).then(() => (repairs ? repair(draft) : undefined));
+    const mend = async () => repair(draft, await cache.fetchQuery(renamesQuery(slug)).catch(() => []));
+    void draft.load(from === undefined ? undefined : create).then(() => (repairs ? mend() : undefined));
     return () => draft.leave();
   }, [draft, slug, name, from, repairs, cache]);
   // Retries a failed save after recovery.

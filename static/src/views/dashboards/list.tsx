@@ -16,6 +16,7 @@ import { toast } from "../../components/toasts";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { NewDashboard } from "./new";
+import { RepairAll } from "./repair-all";
 import { remove } from "../../api/dashboards";
 import "./view.css";
 
@@ -117,6 +118,13 @@ function Row({ slug, entry, problems, onDelete }: RowProps) {
   );
 }
 
+/** The dashboards that have problems, with these. */
+const brokenOf = (dashboards: DashboardEntry[], problemsOf: (name: string) => DashboardProblem[]): DashboardEntry[] =>
+  dashboards.flatMap((entry) => {
+    const problems = problemsOf(entry.name);
+    return problems.length > 0 ? [{ ...entry, problems }] : [];
+  });
+
 export function List({ slug }: { slug: string }) {
   const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
   const broken = useBroken(slug);
@@ -138,6 +146,7 @@ export function List({ slug }: { slug: string }) {
           edit and publish it.
         </Empty>
       )}
+      {data && <RepairAll slug={slug} broken={brokenOf(data.dashboards, broken)} />}
       {data && data.dashboards.length > 0 && (
         <div class="table-box dash-list">
           <table class="table">

@@ -1,4 +1,7 @@
+import { useQuery } from "@tanstack/preact-query";
 import type { ApiFailure } from "../../api/failure";
+import { renamesQuery } from "../../api/queries";
+import { repaired, replacementOf, wasRenamed } from "../../boards/repair";
 import { Button } from "../../components/button";
 import { Empty } from "../../components/states";
 import { remedyOf } from "../../format/remedies";
@@ -24,14 +27,18 @@ function hint(failure: ApiFailure): string | undefined {
 }
 
 interface Props {
+  slug: string;
   outcome: Outcome;
   failure: ApiFailure;
   onRun: () => void;
   onReveal: (line: number, column: number) => void;
+  /** Replaces the editor's text. */
+  onReplace: (text: string) => void;
 }
 
 /** Error of a query: cause, position, remedy. */
-export function Problem({ outcome, failure, onRun, onReveal }: Props) {
+export function Problem({ slug, outcome, failure, onRun, onReveal, onReplace }: Props) {
+  const { data: renames = [] } = useQuery({ ...renamesQuery(slug), enabled: failure.code === "invalid_sql" });
   if (failure.code === "query_cancelled") {
     return (
       <Empty title={`Cancelled after ${duration(outcome.ms)}`} actions={<Button onClick={onRun}>Run query</Button>}>
@@ -44,16 +51,24 @@ export function Problem({ outcome, failure, onRun, onReveal }: Props) {
     position && outcome.from !== undefined
       ? lineAndColumn(outcome.text, markAt(outcome.sql, outcome.from, position, failure.message).from)
       : undefined;
+  const { message } = failure;
+  const renamed = replacementOf(message, renames);
+  const mended = at && wasRenamed(message, renames) ? repaired(outcome.text, { message, ...at }, renames) : undefined;
   const remedy = hint(failure);
   return (
     <div class="state failed" role="alert">
       <h2>{TITLES[failure.code] ?? "Couldn't run the query"}</h2>
-      <p class="query-message">{failure.message}</p>
+      <p class="query-message">{message}</p>
       {remedy && <p class="secondary">{remedy}</p>}
       <div class="row wrap">
         {at && (
           <Button onClick={() => onReveal(at.line, at.column)}>
             Go to line {at.line}, column {at.column}
+          </Button>
+        )}
+        {mended !== undefined && (
+          <Button variant="primary" onClick={() => onReplace(mended)}>
+            Replace {renamed?.missing} by {renamed?.by}
           </Button>
         )}
         {failure.passing && <Button onClick={onRun}>Try again</Button>}

@@ -140,7 +140,14 @@ export function ResultPane({
           </span>
         </div>
       ) : outcome?.failure ? (
-        <Problem outcome={outcome} failure={outcome.failure} onRun={onRun} onReveal={onReveal} />
+        <Problem
+          slug={slug}
+          outcome={outcome}
+          failure={outcome.failure}
+          onRun={onRun}
+          onReveal={onReveal}
+          onReplace={(text) => (state.text.value = text)}
+        />
       ) : (
         <Empty title="No result yet">
           Write a query above and press{" "}

@@ -11,6 +11,7 @@ import { identifier } from "../../format/sql";
 import { typeWords } from "../../format/types";
 import { useShortcuts } from "../../browser/shortcuts";
 import { StateNotice } from "../../shell/state-notice";
+import { OtherPipelines } from "./others";
 
 /** From this number of tables and columns on, a search field is shown. */
 const LOOK_MAX = 12;
@@ -73,6 +74,7 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
           />
         ))}
       </ul>
+      <OtherPipelines slug={slug} search={filter.value} onInsert={onInsert} />
     </div>
   );
 }
