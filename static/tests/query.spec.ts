@@ -270,6 +270,6 @@ test("tables of other pipelines are inserted with their pipeline, and can be joi
   await expect(editor).toContainText('FROM "query-there".n');
   await editor.press("Control+End");
   await page.keyboard.insertText(" AS t JOIN n USING (n)");
-  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("button", { name: "Run query" }).click();
   await expect(page.getByRole("grid", { name: "Result" }).getByText("3", { exact: true })).toBeVisible();
 });

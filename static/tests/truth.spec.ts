@@ -140,7 +140,7 @@ panels:
 
   await page.goto(`/p/truth-rename/query?saved=${id}`);
   await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("amount");
-  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("button", { name: "Run query" }).click();
   await page.getByRole("button", { name: "Replace amount by revenue" }).click(SLOW);
   await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("SELECT revenue AS amount FROM nums");
 });

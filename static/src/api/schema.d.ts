@@ -124,6 +124,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/p/{pipeline}/config/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the configs that the pipeline had */
+        get: operations["config.versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/p/{pipeline}/config/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a config that the pipeline had */
+        get: operations["config.version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/p/{pipeline}/config/renames": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists renamed tables and columns */
+        get: operations["config.renames"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/dashboards": {
         parameters: {
             query?: never;
@@ -1120,6 +1171,48 @@ export interface components {
             errors?: components["schemas"]["Problem"][];
             /** @description Valid, but probably unintended. */
             warnings?: components["schemas"]["Problem"][];
+        };
+        /** @description The configs that the pipeline had, as far as they are kept. */
+        ConfigVersions: {
+            versions: components["schemas"]["ConfigVersion"][];
+            /** Format: uint64 */
+            total: number;
+        };
+        ConfigVersion: {
+            /**
+             * Format: uint64
+             * @description Null for a stored config that was not saved here and is not kept yet.
+             */
+            version: number | null;
+            /** @description RFC 3339. */
+            at: string;
+            change: components["schemas"]["ConfigChangeKind"];
+            /**
+             * Format: uint64
+             * @description The earlier version whose content it has, if it restored one.
+             */
+            restored: number | null;
+            /** @description The client that saved it. */
+            address: string | null;
+            /** Format: uint64 */
+            bytes: number;
+            /** @description Whether it is the stored config. */
+            current: boolean;
+        };
+        /**
+         * @description `found`: it came from a template, an archive or another program.
+         * @enum {string}
+         */
+        ConfigChangeKind: "saved" | "restored" | "found";
+        ConfigRenames: {
+            renames: components["schemas"]["ConfigRename"][];
+        };
+        /** @description A table or a column that has another name in the stored config. */
+        ConfigRename: {
+            /** @description The present name of a column's table; null for a table. */
+            table: string | null;
+            from: string;
+            to: string;
         };
         DashboardList: {
             dashboards: components["schemas"]["DashboardEntry"][];
@@ -3168,6 +3261,8 @@ export interface operations {
                 strict?: boolean;
                 /** @description whether to check without saving */
                 dry_run?: boolean;
+                /** @description the version that this save restores; noted if the config is that version's */
+                restores?: number;
             };
             header?: {
                 /** @description Only if the object still has this tag. */
@@ -3367,6 +3462,267 @@ export interface operations {
                 };
             };
             /** @description s3_error, bucket_not_found, worker_unavailable */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "config.versions": {
+        parameters: {
+            query?: {
+                /** @description page size: at most 500, 50 by default */
+                limit?: number;
+                /** @description versions to skip */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the versions, newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigVersions"];
+                };
+            };
+            /** @description invalid_request, invalid_slug */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "config.version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the bytes of that config */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description invalid_request, invalid_slug */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found, version_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "config.renames": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the renames between the newest 50 versions of the config */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigRenames"];
+                };
+            };
+            /** @description invalid_request, invalid_slug */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
             502: {
                 headers: {
                     [name: string]: unknown;

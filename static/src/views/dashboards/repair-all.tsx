@@ -48,7 +48,10 @@ export function RepairAll({ slug, broken }: { slug: string; broken: DashboardEnt
     setBusy(true);
     let [done, left] = [0, 0];
     try {
-      for (const entry of fits) (await repairOne(slug, entry, renames)) ? (done += 1) : (left += 1);
+      for (const entry of fits) {
+        if (await repairOne(slug, entry, renames)) done += 1;
+        else left += 1;
+      }
       const rest = left > 0 ? ` ${counted(left, "dashboard")} still ${left === 1 ? "has" : "have"} problems.` : "";
       toast.done(`${counted(done, "dashboard")} changed.${rest}`);
       setAsks(false);

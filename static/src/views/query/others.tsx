@@ -23,9 +23,7 @@ export function OtherPipelines({
   const others = (data?.pipelines ?? []).filter((one) => one.slug !== slug);
   if (others.length === 0) return null;
   const wanted = search.trim().toLowerCase();
-  const found = others.filter(
-    (one) => one.slug.includes(wanted) || one.title?.toLowerCase().includes(wanted),
-  );
+  const found = others.filter((one) => one.slug.includes(wanted) || one.title?.toLowerCase().includes(wanted));
   return (
     <>
       <button
