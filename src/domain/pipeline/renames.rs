@@ -191,7 +191,7 @@ mod tests {
         let before = vec![table("trips", "t/*.csv", &[text("a")]), table("other", "o/*.csv", &[text("a")])];
         let after = vec![table("other", "o/*.csv", &[text("a")]), table("rides", "t/*.csv", &[sourced("b", "a")])];
         assert_eq!(renames(&[before.clone(), after]), [".trips>rides", "rides.a>b"]);
-        // Which of two it is can't be told.
+        // Ambiguous: both new tables read the files.
         let two = vec![table("x", "t/*.csv", &[text("a")]), table("y", "t/*.csv", &[text("a")])];
         assert!(renames(&[before, two]).is_empty());
     }

@@ -79,7 +79,7 @@ fn kind(query: &Tree) -> StatementKind {
     }
 }
 
-/// What a statement may write instead.
+/// Advice for a table name with other qualifiers.
 const ONE_QUALIFIER: &str = "as a table; write a table's name alone, or after its pipeline's: `\"my-pipeline\".trips`";
 
 struct Walk<'a> {

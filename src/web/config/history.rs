@@ -225,9 +225,8 @@ fn versions(configs: &Configs, request: &mut Request) -> Result<Response, ApiErr
         None => false,
     };
     let unkept = stored.filter(|_| !newest_is_stored).map(|(meta, _)| Version::unkept(&meta));
-    let newest = history.kept.last().map(|(version, _)| version.version);
-    let kept = history.kept.iter().rev();
-    let kept = kept.map(|one| Version::kept(*one, newest_is_stored && Some(one.0.version) == newest));
+    let kept = history.kept.iter().rev().enumerate();
+    let kept = kept.map(|(at, one)| Version::kept(*one, newest_is_stored && at == 0));
     let all: Vec<Version> = unkept.into_iter().chain(kept).collect();
     let total = all.len() as u64;
     let page = all.into_iter().skip(offset as usize).take(limit as usize);

@@ -19,8 +19,8 @@ use crate::web::endpoint::Endpoint;
 use crate::web::failure::acquire;
 use crate::web::sql::failure::{SQL_ERRORS, from_sandbox};
 use crate::web::sql::{
-    DOWNLOAD_MAX, LimitReason, OpenedTables, QueryAnnouncement, ResultColumn, RowLimits, Sql, TIMEOUTS_MAX,
-    TablesRequest, may_list_tables, others, query_id, rows_json, statement, tables_or_error,
+    DOWNLOAD_MAX, LimitReason, OpenedTables, OtherPipelines, QueryAnnouncement, ResultColumn, RowLimits, Sql,
+    TIMEOUTS_MAX, TablesRequest, checked_or_error, may_list_tables, query_id, rows_json, statement,
 };
 use crate::web::streams::attachment;
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
@@ -181,11 +181,11 @@ fn download(queries: &QueryService, request: &mut Request) -> Result<Response, A
     let permit = sql.permit()?;
     let mut borrowed = sql.child(&permit, &cancellation)?;
     let analyses = borrowed.analyse(&[&query.sql], &catalog.names())?;
-    let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
-    let tables = tables_or_error(verdict, &catalog.names())?;
+    let analysis = analyses.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
+    let tables = checked_or_error(analysis, &catalog.names())?.tables;
     let until = Instant::now() + sql.timeout * TIMEOUTS_MAX;
     let all = may_list_tables(&query.sql);
-    let others = others(&sql.catalogs, &tables)?;
+    let others = OtherPipelines::new(&sql.catalogs).tables(&tables)?;
     let wanted = TablesRequest {
         pipeline: &pipeline,
         catalog: &catalog,

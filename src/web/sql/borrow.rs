@@ -44,7 +44,7 @@ pub struct TablesRequest<'a> {
     /// The pipeline's tables.
     pub catalog: &'a Catalog,
     pub named: &'a [String],
-    /// The named tables of other pipelines.
+    /// Tables of other pipelines, at least the named ones.
     pub others: &'a [OtherTable],
     /// Whether to define the pipeline's other tables, too, without rows.
     pub all: bool,
@@ -127,26 +127,27 @@ pub(super) fn is_other(name: &str) -> bool {
     name.contains('.')
 }
 
-/// Checks that the tables of the pipeline that a statement names exist; those of other pipelines are not checked.
+/// Checks that a statement is allowed, and that the tables of the pipeline that it names exist; those of other pipelines
+/// are not checked.
 ///
 /// # Errors
 /// The statement's problem.
-pub fn named_tables(analysis: &Result<Analysis, SqlError>, names: &[&str]) -> Result<Vec<String>, SqlProblem> {
-    let analysis = analysis.as_ref().map_err(problem)?;
+pub fn checked(analysis: Result<Analysis, SqlError>, names: &[&str]) -> Result<Analysis, SqlProblem> {
+    let analysis = analysis.map_err(|error| problem(&error))?;
     let mut own = analysis.tables.iter().filter(|name| !is_other(name));
     let unknown = own.find(|name| !names.iter().any(|known| known.eq_ignore_ascii_case(name)));
     match unknown {
         Some(name) => Err(SqlProblem { message: no_such_table("the pipeline", name, names), position: None }),
-        None => Ok(analysis.tables.clone()),
+        None => Ok(analysis),
     }
 }
 
-/// As [`named_tables`], with an API error.
+/// As [`checked`], with an API error.
 ///
 /// # Errors
 /// `invalid_sql`.
-pub fn tables_or_error(analysis: &Result<Analysis, SqlError>, names: &[&str]) -> Result<Vec<String>, ApiError> {
-    named_tables(analysis, names).map_err(|problem| from_problem(&problem))
+pub fn checked_or_error(analysis: Result<Analysis, SqlError>, names: &[&str]) -> Result<Analysis, ApiError> {
+    checked(analysis, names).map_err(|problem| from_problem(&problem))
 }
 
 /// Whether a single statement may have caused the error, so that the others may succeed alone.
@@ -168,10 +169,10 @@ mod tests {
     #[test]
     fn unknown_table_error_lists_existing_tables() {
         let analysis = Ok(Analysis { tables: vec!["trip".into()], changes: false, parameters: Vec::new() });
-        let problem = named_tables(&analysis, &["trips", "zones"]).unwrap_err();
+        let problem = checked(analysis, &["trips", "zones"]).unwrap_err();
         let expected = "the pipeline has no table `trip`; did you mean `trips`? it has `trips`, `zones`";
         assert_eq!(problem.message, expected);
         let analysis = Ok(Analysis { tables: vec!["Trips".into()], changes: false, parameters: Vec::new() });
-        assert!(named_tables(&analysis, &["trips"]).is_ok());
+        assert!(checked(analysis, &["trips"]).is_ok());
     }
 }

@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::borrow::{BorrowedChild, PREPARE_MAX, may_list_tables, named_tables};
+use super::borrow::{BorrowedChild, PREPARE_MAX, checked, may_list_tables};
 use super::cancellation::Cancellation;
 use super::failure::{from_sandbox, problem, survives};
-use super::others::others;
+use super::others::OtherPipelines;
 use super::run::Sql;
 use super::types::{ResultColumn, SqlProblem, Statement, TableShape, statement};
 use crate::http::{ApiError, ErrorCode};
@@ -57,6 +57,7 @@ impl Sql {
             permit: self.permit()?,
             tables,
             names: tables.iter().map(|table| table.name.as_str()).collect(),
+            pipelines: OtherPipelines::new(&self.catalogs),
             others: BTreeMap::new(),
             statements,
             until,
@@ -75,6 +76,7 @@ struct Binding<'a> {
     permit: Arc<Permit>,
     tables: &'a [TableShape],
     names: Vec<&'a str>,
+    pipelines: OtherPipelines<'a>,
     /// Tables of other pipelines that statements name, by their names in a child.
     others: BTreeMap<String, TableShape>,
     statements: &'a [Statement],
@@ -109,7 +111,7 @@ impl Binding<'_> {
             let mut borrowed = self.child()?;
             match borrowed.child.analyse(&texts, &self.names, self.within(PREPARE_MAX)) {
                 Ok(analyses) => {
-                    for (at, analysis) in batch.zip(&analyses) {
+                    for (at, analysis) in batch.zip(analyses) {
                         match self.named(analysis)? {
                             Ok(named) => allowed.push((at, named)),
                             Err(refused) => self.outcomes[at] = Some(Err(refused)),
@@ -125,12 +127,12 @@ impl Binding<'_> {
     }
 
     /// The tables that a statement names; those of other pipelines are looked up.
-    fn named(&mut self, analysis: &Result<Analysis, SqlError>) -> Result<Result<Vec<String>, SqlProblem>, ApiError> {
-        let named = match named_tables(analysis, &self.names) {
-            Ok(named) => named,
+    fn named(&mut self, analysis: Result<Analysis, SqlError>) -> Result<Result<Vec<String>, SqlProblem>, ApiError> {
+        let named = match checked(analysis, &self.names) {
+            Ok(Analysis { tables, .. }) => tables,
             Err(refused) => return Ok(Err(refused)),
         };
-        match others(&self.sql.catalogs, &named) {
+        match self.pipelines.tables(&named) {
             Ok(found) => self.others.extend(found.into_iter().map(|other| (other.name(), other.shape()))),
             Err(error) if error.code() == ErrorCode::InvalidSql => {
                 return Ok(Err(SqlProblem { message: error.message().to_owned(), position: None }));

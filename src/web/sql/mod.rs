@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use borrow::{BorrowedChild, OpenedTables, TablesRequest, may_list_tables, tables_or_error};
+pub use borrow::{BorrowedChild, OpenedTables, TablesRequest, checked_or_error, may_list_tables};
 pub use cancellation::{Cancellation, QueryAnnouncement};
-pub use others::others;
+pub use others::OtherPipelines;
 pub use run::{DOWNLOAD_MAX, Limits, Sql, TIMEOUTS_MAX, query_id};
 pub use types::{
     LimitReason, Param, ResultColumn, RowLimits, Rows, ShapeColumn, SqlProblem, Statement, TableShape,

@@ -81,8 +81,8 @@ impl ResultKey {
         }
         let mut tables = BTreeMap::new();
         for name in &analysis.tables {
-            // Without a tag: a system table, of which all manifests have a part; or a table without a manifest, whose columns
-            // are the config's.
+            // System tables span all manifests, so they have no tag. Neither has a table without a manifest, whose columns come
+            // from the config.
             let (name, tag) = match others.iter().find(|other| other.name() == *name) {
                 Some(other) => (name.clone(), other.tag.as_ref()?),
                 None => (format!("{pipeline}.{name}"), catalog.tags.get(name)?),

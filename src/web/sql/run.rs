@@ -3,17 +3,17 @@
 //! Invariant: every statement gets its own result or error. If one crashes its child, the others continue in a new one; if
 //! a shared step fails, each is tried alone.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::borrow::{
-    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, give_back, may_be_of_one, may_list_tables,
-    tables_or_error,
+    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, checked_or_error, give_back, may_be_of_one,
+    may_list_tables,
 };
 use super::cancellation::{Cancellation, QueryRegistry};
-use super::failure::{cancelled, from_problem, from_sandbox, problem, survives};
-use super::others::{OtherTable, others};
+use super::failure::{cancelled, from_sandbox, survives};
+use super::others::{OtherPipelines, OtherTable};
 use super::results::{ResultKey, Results};
 use super::types::{RowLimits, Rows, Statement, TableShape, statement};
 use crate::domain::name::{QueryId, Slug};
@@ -22,7 +22,7 @@ use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::sql::sandbox::{Analysis, Relation, ResultRows, Sandbox};
 use crate::sync::{Permit, Semaphore};
-use crate::web::cache::{Deadline, StagedTable};
+use crate::web::cache::Deadline;
 use crate::web::counts::Counts;
 use crate::web::failure::acquire;
 use crate::web::snapshot::{Snapshots, TableSnapshot, WantedTable};
@@ -130,8 +130,9 @@ impl Sql {
         Ok(BorrowedChild { child, permit: Arc::clone(permit) })
     }
 
-    /// Stages tables in a child's folder and defines them, those of other pipelines in schemas with their names; when the child ends, the files are kept for later queries. They
-    /// are fetched until `until`; if that takes long the child is returned, and another borrowed afterwards.
+    /// Stages tables in a child's folder and defines them, those of other pipelines in schemas with their names. When the
+    /// child ends, the files are kept for later queries. They are fetched until `until`; if that takes long the child is
+    /// returned, and another borrowed afterwards.
     ///
     /// # Errors
     /// Those of [`Snapshots::take`] and of the child.
@@ -144,9 +145,9 @@ impl Sql {
     ) -> Result<(BorrowedChild, OpenedTables), ApiError> {
         let TablesRequest { pipeline, catalog, named, others, all, span, as_of } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        let own = catalog.tables.iter().filter(|table| is_named(&table.name));
-        let own = own.map(|table| WantedTable { pipeline, table });
-        let tables: Vec<_> = own.chain(others.iter().map(OtherTable::wanted)).collect();
+        let own = catalog.tables.iter().map(|table| (WantedTable { pipeline, table }, table.name.clone()));
+        let others = others.iter().map(|other| (other.wanted(), other.name()));
+        let (tables, names): (Vec<_>, Vec<_>) = own.chain(others).filter(|(_, name)| is_named(name)).unzip();
         if matches!(as_of, Some(AsOf::Sequence(_)))
             && (tables.len() > 1 || tables.iter().any(|wanted| wanted.table.is_system()))
         {
@@ -161,16 +162,13 @@ impl Sql {
             Some(borrowed) => borrowed,
             None => self.child(&permit, cancellation)?,
         };
-        let folders = |(relation, staged): (&Relation, StagedTable)| {
-            let table_name = relation.name.clone();
-            StagedFolder { name: table_name.clone(), table_name, staged }
-        };
-        let mut folders: Vec<_> = relations.iter().zip(staged).map(folders).collect();
-        // The last ones are those of other pipelines.
-        let first = relations.len().saturating_sub(others.len());
-        for ((relation, folder), other) in relations[first..].iter_mut().zip(&mut folders[first..]).zip(others) {
-            folder.name = other.name();
-            other.qualify(relation);
+        let mut folders = Vec::new();
+        for ((relation, staged), name) in relations.iter_mut().zip(staged).zip(names) {
+            let table_name = std::mem::replace(&mut relation.name, name.clone());
+            for file in &mut relation.files {
+                file.replace_range(..table_name.len(), &name);
+            }
+            folders.push(StagedFolder { name, table_name, staged });
         }
         borrowed.take_over(&folders)?;
         if all {
@@ -275,26 +273,34 @@ impl Work<'_> {
             Ok(analyses) => analyses,
             Err(error) => return self.retry_alone(group, error),
         };
-        let mut allowed = Vec::new();
+        let (mut allowed, mut analysed, mut tables) = (Vec::new(), Vec::new(), Vec::new());
         for (at, analysis) in group.iter().zip(analyses) {
-            match tables_or_error(&analysis, &names).and(analysis.map_err(|error| from_problem(&problem(&error)))) {
-                Ok(analysis) => allowed.push((*at, analysis)),
+            match checked_or_error(analysis, &names) {
+                Ok(analysis) => {
+                    tables.extend_from_slice(&analysis.tables);
+                    allowed.push(*at);
+                    analysed.push(analysis);
+                }
                 Err(error) => self.outcomes[*at] = Some(Err(error)),
             }
         }
-        let named = |allowed: &[(usize, Analysis)]| -> Vec<String> {
-            allowed.iter().flat_map(|(_, analysis)| analysis.tables.clone()).collect()
-        };
-        let others = match others(&self.sql.catalogs, &named(&allowed)) {
+        let others = match OtherPipelines::new(&self.sql.catalogs).tables(&tables) {
             Ok(others) => others,
-            Err(error) => {
-                let allowed: Vec<usize> = allowed.iter().map(|(at, _)| *at).collect();
-                return self.retry_alone(&allowed, error);
-            }
+            Err(error) => return self.retry_alone(&allowed, error),
         };
-        let keys = self.take_kept(&mut allowed, &others);
-        let tables = named(&allowed);
-        let allowed: Vec<usize> = allowed.into_iter().map(|(at, _)| at).collect();
+        let (mut left, mut keys, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, analysis) in allowed.into_iter().zip(analysed) {
+            let key = self.key(at, &analysis, &others);
+            match key.as_ref().and_then(|key| self.sql.results.get(key)) {
+                Some(rows) => self.outcomes[at] = Some(Ok(rows)),
+                None => {
+                    tables.extend(analysis.tables);
+                    left.push(at);
+                    keys.push(key);
+                }
+            }
+        }
+        let allowed = left;
         if allowed.is_empty() {
             return Ok(());
         }
@@ -306,13 +312,13 @@ impl Work<'_> {
             Ok(opened) => opened,
             Err(error) => return self.retry_alone(&allowed, error),
         };
-        for (nth, at) in allowed.iter().enumerate() {
+        for (nth, (at, key)) in allowed.iter().zip(keys).enumerate() {
             let deadline = (Instant::now() + self.sql.timeout).min(self.until);
             match borrowed.child.rows(&statement(&self.statements[*at]), self.limits, deadline) {
                 Ok(found) => {
                     let rows = rows(found);
-                    if let Some(key) = keys.get(at) {
-                        self.sql.results.insert(key.clone(), &rows);
+                    if let Some(key) = key {
+                        self.sql.results.insert(key, &rows);
                     }
                     self.outcomes[*at] = Some(Ok(rows));
                 }
@@ -329,29 +335,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Takes the results that are kept, and their statements out of `allowed`. Returns the keys of the others' results.
-    fn take_kept(&mut self, allowed: &mut Vec<(usize, Analysis)>, others: &[OtherTable]) -> HashMap<usize, ResultKey> {
-        let mut keys = HashMap::new();
-        if self.as_of.is_some() {
-            return keys;
+    /// The key of a statement's result; `None` if the result isn't kept.
+    fn key(&self, at: usize, analysis: &Analysis, others: &[OtherTable]) -> Option<ResultKey> {
+        let asked = &self.statements[at];
+        if self.as_of.is_some() || may_list_tables(&asked.sql) {
+            return None;
         }
-        allowed.retain(|(at, analysis)| {
-            let asked = &self.statements[*at];
-            let own = (self.pipeline, &*self.catalog);
-            let key = ResultKey::of(asked, self.limits, analysis, own, others);
-            let Some(key) = key.filter(|_| !may_list_tables(&asked.sql)) else { return true };
-            match self.sql.results.get(&key) {
-                Some(rows) => {
-                    self.outcomes[*at] = Some(Ok(rows));
-                    false
-                }
-                None => {
-                    keys.insert(*at, key);
-                    true
-                }
-            }
-        });
-        keys
+        ResultKey::of(asked, self.limits, analysis, (self.pipeline, &self.catalog), others)
     }
 
     /// Retries statements that failed together one by one, if that may help.
