@@ -23,6 +23,16 @@ export interface Instance {
   remove: () => Promise<void>;
 }
 
+/** A fixture of Playwright: what `start` starts, once for each of its workers. */
+export function ofWorker<T extends { remove: () => Promise<void> }>(start: () => Promise<T>, timeout: number) {
+  const started = async ({}: object, use: (value: T) => Promise<void>) => {
+    const value = await start();
+    await use(value);
+    await value.remove();
+  };
+  return [started, { scope: "worker", timeout }] satisfies [typeof started, { scope: "worker"; timeout: number }];
+}
+
 export async function instance(args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const folder = await mkdtemp(join(tmpdir(), "lakemill-ui-"));
   const found: Instance = { url: "", password: "", folder, stop, start, remove };

@@ -1,7 +1,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import { test as base, expect, type APIRequestContext, type Page } from "@playwright/test";
 import { readFile } from "node:fs/promises";
-import { instance, type Instance } from "./instance";
+import { instance, ofWorker, type Instance } from "./instance";
 
 export { expect, type Page };
 
@@ -106,14 +106,7 @@ interface WorkerFixtures {
 }
 
 export const test = base.extend<Fixtures, WorkerFixtures>({
-  site: [
-    async ({}, use) => {
-      const site = await instance();
-      await use(site);
-      await site.remove();
-    },
-    { scope: "worker", timeout: 90_000 },
-  ],
+  site: ofWorker(instance, 90_000),
   baseURL: async ({ site }, use) => use(site.url),
   watch: async ({ page }, use) => {
     const watch = new Watch(page);

@@ -21,6 +21,10 @@ export function changeText({ change, restored, address }: ConfigVersion): string
 
 const nameOf = ({ version }: ConfigVersion): string => (version ? `Version ${version}` : "Stored config");
 
+/** Says why a version has none before it. */
+const firstText = ({ version }: ConfigVersion): string =>
+  version === 1 || version === null ? "nothing: it is the first" : "nothing: older versions aren't kept";
+
 interface Props {
   slug: string;
   /** The stored config. */
@@ -36,16 +40,21 @@ export function HistoryDialog({ slug, current, dirty, onRestore, onClose }: Prop
   const [limit, setLimit] = useState(VERSIONS_PAGE);
   const [picked, setPicked] = useState<number | null>();
   const [against, setAgainst] = useState<"previous" | "current">("previous");
-  const { data, error, refetch } = useQuery({ ...versionsQuery(slug, limit), placeholderData: keepPreviousData });
-  const versions = data?.versions ?? [];
+  // One more than is listed, with which the last one is compared.
+  const asked = Math.min(limit + 1, VERSIONS_MAX);
+  const { data, error, refetch } = useQuery({ ...versionsQuery(slug, asked), placeholderData: keepPreviousData });
+  const loaded = data?.versions ?? [];
+  const versions = loaded.slice(0, limit);
   const at = Math.max(
     0,
     versions.findIndex(({ version }) => version === picked),
   );
-  const [shown, before] = [versions[at], versions[at + 1]];
+  const [shown, before] = [versions[at], loaded[at + 1]];
   const text = useQuery(versionTextQuery(slug, shown?.version, current));
   const previous = useQuery(versionTextQuery(slug, before?.version, before ? current : ""));
-  const compared = against === "current" && shown && !shown.current ? { data: current, error: null } : previous;
+  const withCurrent = against === "current" && shown?.current === false;
+  const failure = text.error ?? (withCurrent ? null : previous.error);
+  const [older, newer] = withCurrent ? [text.data, current] : [previous.data, text.data];
   const restore = () => {
     if (shown?.version && text.data !== undefined) onRestore(shown.version, text.data);
   };
@@ -109,20 +118,20 @@ export function HistoryDialog({ slug, current, dirty, onRestore, onClose }: Prop
               <span class="secondary">Compare {nameOf(shown).toLowerCase()} with</span>
               <select
                 class="input"
-                value={shown.current ? "previous" : against}
+                value={withCurrent ? "current" : "previous"}
                 onChange={(event) => setAgainst(event.currentTarget.value === "current" ? "current" : "previous")}
               >
-                <option value="previous">{before ? nameOf(before).toLowerCase() : "nothing: it is the first"}</option>
+                <option value="previous">{before ? nameOf(before).toLowerCase() : firstText(shown)}</option>
                 {!shown.current && <option value="current">the stored config</option>}
               </select>
             </label>
-            {text.error || compared.error ? (
+            {failure ? (
               <Failed
                 title="Couldn't load the version"
-                error={text.error ?? compared.error}
+                error={failure}
                 onRetry={() => void text.refetch().then(() => previous.refetch())}
               />
-            ) : text.data === undefined || compared.data === undefined ? (
+            ) : older === undefined || newer === undefined ? (
               <Skeleton lines={8} label="Loading the version" />
             ) : (
               <div class="config-diff">
@@ -130,10 +139,10 @@ export function HistoryDialog({ slug, current, dirty, onRestore, onClose }: Prop
                   key={`${String(shown.version)} ${against}`}
                   label="Changes"
                   language="json"
-                  before={against === "current" && !shown.current ? text.data : compared.data}
-                  after={against === "current" && !shown.current ? compared.data : text.data}
-                  beforeName={against === "current" && !shown.current ? nameOf(shown) : "Before"}
-                  afterName={against === "current" && !shown.current ? "Stored config" : nameOf(shown)}
+                  before={older}
+                  after={newer}
+                  beforeName={withCurrent ? nameOf(shown) : "Before"}
+                  afterName={withCurrent ? "Stored config" : nameOf(shown)}
                   height={DIFF_PX}
                 />
               </div>

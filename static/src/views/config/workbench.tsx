@@ -10,6 +10,7 @@ import {
   Undo2,
   WandSparkles,
 } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { keys } from "../../api/queries";
@@ -77,6 +78,25 @@ interface ToolbarProps {
   onSave: () => void;
 }
 
+/** A button of the toolbar; only its icon where there is little room. */
+function Tool({
+  name,
+  title = name,
+  ...button
+}: {
+  name: string;
+  title?: string;
+  icon: ComponentChildren;
+  disabled: boolean;
+  onClick: () => void;
+}) {
+  return (
+    <Button variant="quiet" aria-label={name} title={title} {...button}>
+      <span class="config-word">{name}</span>
+    </Button>
+  );
+}
+
 function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
   const dirty = draft.dirty.value;
   const locked = draft.offeredDraft.value !== undefined;
@@ -85,36 +105,15 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
       <h2>Config</h2>
       <Badge tone={dirty ? "warn" : "neutral"}>{dirty ? "unsaved changes" : "saved"}</Badge>
       <span class="grow" />
-      <Button
-        variant="quiet"
-        icon={<FilePlus2 />}
-        aria-label="Add table from CSV…"
-        title="Add table from CSV…"
-        disabled={locked}
-        onClick={() => onOver("add")}
-      >
-        <span class="config-word">Add table from CSV…</span>
-      </Button>
-      <Button
-        variant="quiet"
-        icon={<WandSparkles />}
-        aria-label="Format"
-        title="Format"
-        disabled={locked}
-        onClick={onFormat}
-      >
-        <span class="config-word">Format</span>
-      </Button>
-      <Button
-        variant="quiet"
-        icon={<History />}
-        aria-label="History"
+      <Tool name="Add table from CSV…" icon={<FilePlus2 />} disabled={locked} onClick={() => onOver("add")} />
+      <Tool name="Format" icon={<WandSparkles />} disabled={locked} onClick={onFormat} />
+      <Tool
+        name="History"
         title="Saved versions of this config"
+        icon={<History />}
         disabled={locked}
         onClick={() => onOver("history")}
-      >
-        <span class="config-word">History</span>
-      </Button>
+      />
       <Menu
         label="More actions"
         button={<EllipsisVertical />}
