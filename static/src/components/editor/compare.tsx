@@ -23,6 +23,7 @@ function shared(language: DiffProps["language"], label: string): Extension {
     darkness(),
     found,
     EditorState.readOnly.of(true),
+    EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", tabindex: "0" }),
   ];
 }
@@ -49,7 +50,6 @@ function mountDiff(
     doc: after,
     extensions: [
       shared(language, right),
-      EditorView.lineWrapping,
       unifiedMergeView({
         original: before,
         mergeControls: false,
