@@ -259,9 +259,12 @@ test("tables of other pipelines are inserted with their pipeline, and can be joi
     mappings: [{ table: "n", files: ["*.csv"], columns: [{ name: "n", type: "int64" }] }],
   };
   for (const slug of ["query-here", "query-there"]) await api.pipeline(slug, config, { "a.csv": "n\n1\n2\n" });
+  // So many that they are searched.
+  for (let n = 0; n < 20; n += 1) await api.post("/api/pipelines", { slug: `query-many-${n}`, template: "blank" });
   await page.goto("/p/query-here/query");
   const side = page.getByRole("complementary", { name: "Tables, saved queries and history" });
   await side.getByRole("button", { name: "Other pipelines" }).click();
+  await side.getByRole("searchbox", { name: "Search other pipelines" }).fill("query-there");
   await side.getByRole("button", { name: "Tables of query-there" }).click();
   const editor = page.getByRole("textbox", { name: "SQL" });
   await editor.click();

@@ -110,10 +110,15 @@ fn config_saved_during_interrupted_rename_is_rejected_or_kept() {
             let mut wanted = before[at].clone();
             let is_edited_there = is_edited(&site, new);
             assert_eq!(is_edited_there, *save == Save::Moves, "{place}");
-            let mut there = content(&site, new);
-            wanted.remove("pipelines/pipeline.json");
+            let is_version = |key: &str| key.starts_with("pipelines/config/");
+            let (versions, mut there): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                content(&site, new).into_iter().partition(|(key, _)| is_version(key));
+            let config = wanted.remove("pipelines/pipeline.json").expect("a config");
             assert!(there.remove("pipelines/pipeline.json").is_some(), "{place}");
             assert_eq!(there, wanted, "{place}");
+            // The history of the config moves with the rest.
+            let kept = if is_edited_there { vec![config, edit().to_string().into_bytes()] } else { Vec::new() };
+            assert_eq!(versions.into_values().collect::<Vec<_>>(), kept, "{place}");
             if *save == Save::Stays {
                 assert!(is_edited(&site, old), "{place}");
             } else {

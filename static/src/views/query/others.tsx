@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useQuery } from "@tanstack/preact-query";
 import { ChevronDown, ChevronRight } from "lucide-preact";
 import { pipelinesQuery, tablesQuery } from "../../api/queries";
+import { TextField } from "../../components/field";
 import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
 
@@ -9,20 +10,13 @@ import { identifier } from "../../format/sql";
 const LISTED_MAX = 20;
 
 /** Tables of other pipelines; a click inserts the name with its pipeline's. */
-export function OtherPipelines({
-  slug,
-  search,
-  onInsert,
-}: {
-  slug: string;
-  search: string;
-  onInsert: (text: string) => void;
-}) {
+export function OtherPipelines({ slug, onInsert }: { slug: string; onInsert: (text: string) => void }) {
   const { data } = useQuery(pipelinesQuery());
   const open = useSignal(false);
+  const search = useSignal("");
   const others = (data?.pipelines ?? []).filter((one) => one.slug !== slug);
   if (others.length === 0) return null;
-  const wanted = search.trim().toLowerCase();
+  const wanted = search.value.trim().toLowerCase();
   const found = others.filter((one) => one.slug.includes(wanted) || one.title?.toLowerCase().includes(wanted));
   return (
     <>
@@ -36,8 +30,20 @@ export function OtherPipelines({
         {open.value ? <ChevronDown /> : <ChevronRight />}
         Other pipelines
       </button>
+      {open.value && others.length > LISTED_MAX && (
+        <div class="query-find">
+          <TextField
+            label="Search other pipelines"
+            bare
+            type="search"
+            placeholder="Search other pipelines"
+            value={search.value}
+            onInput={(event) => (search.value = event.currentTarget.value)}
+          />
+        </div>
+      )}
       {open.value && (
-        <ul class="query-tables">
+        <ul class="query-tables query-others-list">
           {found.slice(0, LISTED_MAX).map((one) => (
             <Pipeline key={one.slug} slug={one.slug} onInsert={onInsert} />
           ))}

@@ -74,7 +74,7 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
           />
         ))}
       </ul>
-      <OtherPipelines slug={slug} search={filter.value} onInsert={onInsert} />
+      <OtherPipelines slug={slug} onInsert={onInsert} />
     </div>
   );
 }
