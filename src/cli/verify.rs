@@ -18,8 +18,8 @@ use crate::domain::job::{Job, JobMessage};
 use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::root::Owner;
 use crate::pipelines::tables::{
-    TableError, TableFault, TableFaultKind, TableStore, Verified, mark_anew, mark_log, mark_lost, recover, tables,
-    verify,
+    TableError, TableFault, TableFaultKind, TableStore, Verified, mark_for_rebuild, mark_log, mark_lost, recover,
+    tables, verify,
 };
 use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::{Bucket, Lease, WriteOptions};
@@ -135,7 +135,7 @@ impl TableCheck<'_> {
             }
         }
         if verified.is_broken {
-            mark_anew(&table, lease)?;
+            mark_for_rebuild(&table, lease)?;
             outcome.to_make = true;
         } else if !self.lost.is_empty() {
             let marked = mark_lost(table, &self.lost, lease)?;

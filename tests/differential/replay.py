@@ -1,4 +1,4 @@
-"""Compares kept cases anew: replay.py FOLDER --binary LAKEMILL
+"""Repeats the comparison of kept cases: replay.py FOLDER --binary LAKEMILL
 
 Each folder in FOLDER is a case as `fuzz.py` keeps it: `pipeline.json` and `lake/`. A line for each that agrees; exit
 status 1 if one differs.

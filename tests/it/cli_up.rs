@@ -207,7 +207,7 @@ fn all_faults_are_reported_before_start() {
     let output = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).exits_with(78, &["SVC_ADMIN_PASSWORD_HASH"]);
     assert!(!output.stderr.contains("worker started"), "{}", output.stderr);
     let up = Up::start(&mut command(&data));
-    assert_eq!(up.log_in(&password(&up)), 200, "the password that nobody saw was made anew");
+    assert_eq!(up.log_in(&password(&up)), 200, "a password that was never shown is replaced");
 }
 
 #[test]

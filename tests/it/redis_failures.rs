@@ -170,7 +170,7 @@ fn data_loss_is_detected_despite_mark_initialized() {
     server.ask::<()>(&["FLUSHALL"]);
     kv.mark_initialized().unwrap();
     assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
-    assert!(!kv.is_initialized().unwrap(), "the group was made anew");
+    assert!(!kv.is_initialized().unwrap(), "the group was recreated");
 }
 
 #[test]

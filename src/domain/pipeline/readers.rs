@@ -1,6 +1,6 @@
 //! Programs that read our Parquet files, with what each refuses or reads differently.
 //!
-//! Invariant: `docs/readers.md` shows this table, and `scripts/readers` measures it anew. Must not: change what is
+//! Invariant: `docs/readers.md` shows this table, and `scripts/readers` reproduces it. Must not: change what is
 //! written.
 
 use std::fmt;
@@ -50,7 +50,7 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// What a cell of the table says.
+    /// The text of the reading's cell in the table.
     pub fn cell(self) -> String {
         match self {
             Self::Wider(ty) | Self::As(ty) => format!("as `{ty}`"),
@@ -103,7 +103,7 @@ pub struct Row {
     pub subject: Subject,
 }
 
-/// Where a mapping has what a row is about.
+/// Which part of a mapping a row applies to.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject {
     /// A column of such a type, stored in the files.

@@ -71,18 +71,18 @@ pub(super) fn divide(
     Ok([archived, removed])
 }
 
-/// Whether a table that must be made anew can be made of the CSVs in the lake and the stored rows of the others: only the
-/// versions changed under which it was written, so that its stored values are still right. `root`: of its manifest.
+/// Whether a table that must be rebuilt can reuse its stored rows of archived sources: true if only the versions of
+/// programs it was written with changed, so that stored values are still right. `root`: of its manifest.
 pub(super) fn may_merge(request: &RunRequest<'_>, mapping: &Mapping, root: &Root) -> bool {
     let keeps = mapping.when_removed == WhenRemoved::KeepRows && !request.clean && request.prefix.is_empty();
     keeps && root.totals.archived > 0 && !root.is_foreign && root.schema.mapping == mapping_digest(mapping)
 }
 
-/// Checks that a table can be made anew from the CSVs in the lake.
+/// Checks that a table can be rebuilt from the CSVs in the lake.
 ///
 /// # Errors
 /// `ArchivedSourcesMissing` if rows would be lost that the config says to keep.
-pub(super) fn check_anew(
+pub(super) fn check_rebuild(
     table: &TableStore<'_>,
     mapping: &Mapping,
     lake: &Lake,

@@ -36,7 +36,7 @@ pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline, scratc
 }
 
 /// The differences that an incremental run would find: sources that are new, changed (size, ETag) or removed; a table
-/// with sources whose manifest is missing or unreadable; what a run left behind that died.
+/// with sources whose manifest is missing or unreadable; leftovers of a dead run.
 ///
 /// Also `None` if no source matches any table, unless all tables keep the rows of removed CSVs, since the requested run would fail with `no_input`. A changed config and
 /// changed files in the warehouse are not differences.

@@ -1,4 +1,4 @@
-//! The next manifest of a table, made from what a run read and built.
+//! Builds the next manifest of a table from a run's sources and files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,17 +50,17 @@ pub(super) struct Finished {
 }
 
 impl<'a> Edits<'a> {
-    /// `anew`: nothing of the manifest found stays.
+    /// `rebuild`: nothing of the present manifest is kept.
     pub fn new(
         table: TableStore<'a>,
         found: &FoundRoot,
-        anew: bool,
+        rebuild: bool,
         job_id: &str,
         sources: &Arc<SourceList>,
         read_at: String,
         describe: Box<Describe<'a>>,
     ) -> Result<Self, RunError> {
-        let edit = Edit::new(table, found, anew, job_id).map_err(table_error)?;
+        let edit = Edit::new(table, found, rebuild, job_id).map_err(table_error)?;
         let (sources, rejects) = (Arc::clone(sources), Vec::new());
         let made = Made { files: BTreeMap::new(), describe };
         let (report, placed) = (TableReport::default(), PartitionAccounting::default());
@@ -139,9 +139,9 @@ impl<'a> Edits<'a> {
     pub fn finish(self, found: &FoundRoot, head: RootHead, listed: u64, tables: usize) -> Result<Finished, RunError> {
         let Self { table, edit, mut made, rejects, report, placed, .. } = self;
         placed.check(table.table)?;
-        let anew = edit.is_anew();
+        let rebuild = edit.is_rebuild();
         let mut edited = edit.finish(found, head).map_err(table_error)?;
-        if anew {
+        if rebuild {
             output::retire_unknown(&table, found.readable(), &mut edited).map_err(table_error)?;
         }
         let new: BTreeSet<&str> = edited.made.files.iter().map(|file| file.key.as_str()).collect();

@@ -13,10 +13,10 @@
 //!   complete.
 //! - Reject limits are checked once all tables are converted, so one run reports all tables that exceed theirs.
 //! - A table without sources has a manifest too, which records that the config was applied.
-//! - A manifest that is unreadable, of an older version, or misses a shard is ignored: the table is made anew, and what the
-//!   new one doesn't name is deleted. A newer version fails the run.
+//! - A manifest that is unreadable, of an older version, or misses a shard is ignored: the table is rebuilt, and what
+//!   the new one doesn't name is deleted. A newer version fails the run.
 //! - A clean run also deletes the folders of tables that are not in the config, with or without a manifest.
-//! - A run lists a table's files only if it makes the table anew. It notices a stored file that is lost once it needs its
+//! - A run lists a table's files only if it rebuilds the table. It notices a stored file that is lost once it needs its
 //!   rows, and reads the CSVs again; `pipelines::tables` finds all others on request.
 
 mod accounting;

@@ -27,10 +27,10 @@ use crate::engine::convert::{
     BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, MadeFile, Resources, SourceList, SpooledFile,
 };
 use crate::engine::run_error::table_error;
-use crate::pipelines::tables::{FoundRoot, IcebergHead, Maps, RootHead, TableStore, mark_anew, recover};
+use crate::pipelines::tables::{FoundRoot, IcebergHead, Maps, RootHead, TableStore, mark_for_rebuild, recover};
 use crate::runtime::rfc3339;
 
-/// More changed sources are not merged with stored rows: the table is made anew.
+/// More changed sources are not merged with stored rows: the table is rebuilt.
 const MERGED_SOURCES_MAX: usize = 200_000;
 
 /// One table of a run.
@@ -45,8 +45,8 @@ pub(super) struct TableRun<'a> {
 #[derive(Debug)]
 pub(super) struct PlannedTable {
     found: FoundRoot,
-    /// All sources are read and the manifest is made anew: a clean run, a changed fingerprint, no usable manifest.
-    anew: bool,
+    /// All sources are read and the manifest is replaced: a clean run, a changed fingerprint, or no usable manifest.
+    rebuild: bool,
     pub sources: SourceChanges,
     fingerprint: String,
     layout: String,
@@ -57,8 +57,8 @@ impl TableRun<'_> {
         self.request.table(self.mapping.table.as_str())
     }
 
-    /// Finds out which sources to read, and checks that they are complete. Removes what a run left behind that died. `None`
-    /// if that needs a listing of the whole lake.
+    /// Finds out which sources to read, and checks that they are complete. Removes leftovers of a dead run. `None` if
+    /// that needs a listing of the whole lake.
     pub fn plan(&self) -> Result<Option<PlannedTable>, RunError> {
         let found = self.table().root().map_err(table_error)?;
         match self.plan_from(found.clone(), self.request.clean) {
@@ -67,7 +67,7 @@ impl TableRun<'_> {
         }
     }
 
-    /// Whether a shard of the manifest is missing or isn't what the root says. Reads all of them: asked only after a
+    /// Whether a shard of the manifest is missing or doesn't match the root. Reads all of them: asked only after a
     /// failure.
     fn is_broken(&self, found: &FoundRoot) -> bool {
         let table = self.table();
@@ -97,16 +97,16 @@ impl TableRun<'_> {
         let zones = if has_zones { format!("\ntzdb {}", zones::database().id()) } else { String::new() };
         let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}{zones}", request.versions));
         let root = found.readable().filter(|root| !clean && root.fingerprint == fingerprint);
-        let (anew, sources) = match root {
+        let (rebuild, sources) = match root {
             Some(root) if self.lake.is_whole() || self.is_like(root, &found) => self.changes(&table, root)?,
             _ => (true, SourceChanges::default()),
         };
-        if anew && !self.lake.is_whole() {
+        if rebuild && !self.lake.is_whole() {
             return Ok(None);
         }
-        let (anew, sources) = if anew { self.all(&table, &found)? } else { (false, sources) };
+        let (rebuild, sources) = if rebuild { self.all(&table, &found)? } else { (false, sources) };
         check_not_being_written(request, table.table, sources.read.keys())?;
-        Ok(Some(PlannedTable { anew, found, sources, fingerprint, layout: layout(self.mapping) }))
+        Ok(Some(PlannedTable { rebuild, found, sources, fingerprint, layout: layout(self.mapping) }))
     }
 
     /// Whether a table can be updated by a look at some keys: no others are affected.
@@ -115,7 +115,8 @@ impl TableRun<'_> {
         root.restored.is_none() && root.schema == self.schema(found) && (keeps || root.totals.archived == 0)
     }
 
-    /// All sources, to make the table anew, or if its stored rows of archived sources are still right, to merge with these.
+    /// All sources, to rebuild the table, or to merge with its stored rows of archived sources if these are still
+    /// right.
     fn all(&self, table: &TableStore<'_>, found: &FoundRoot) -> Result<(bool, SourceChanges), RunError> {
         let all = sources::all(self.request, self.mapping, self.lake)?;
         let stored = found.readable().filter(|root| archive::may_merge(self.request, self.mapping, root));
@@ -123,17 +124,17 @@ impl TableRun<'_> {
             let (_, SourceChanges { archived, removed, .. }) = self.changes(table, root)?;
             return Ok((false, SourceChanges { archived, removed, ..all }));
         }
-        archive::check_anew(table, self.mapping, self.lake, found, self.request.clean)?;
+        archive::check_rebuild(table, self.mapping, self.lake, found, self.request.clean)?;
         Ok((true, all))
     }
 
-    /// What changed since `root` was committed, unless the table must be made anew.
+    /// The changes since `root` was committed, and whether the table must be rebuilt.
     fn changes(&self, table: &TableStore<'_>, root: &Root) -> Result<(bool, SourceChanges), RunError> {
         let (mut maps, known) = (Maps::of(Some(root)), root.totals.sources - root.totals.archived);
         let sources = sources::changes(self.request, table, self.mapping, self.lake, &mut maps, known)?;
-        // Files of others are decoded in child processes only. A merge keeps what changed in memory; building doesn't.
-        let anew = (root.is_foreign && sources.changes_files()) || sources.read.len() > MERGED_SOURCES_MAX;
-        Ok((anew, sources))
+        // Files of others are decoded in child processes only. A merge keeps the changes in memory; a rebuild doesn't.
+        let rebuild = (root.is_foreign && sources.changes_files()) || sources.read.len() > MERGED_SOURCES_MAX;
+        Ok((rebuild, sources))
     }
 
     /// Converts the planned table. `scratch`: a folder for this table; new files go to
@@ -152,16 +153,16 @@ impl TableRun<'_> {
         let schema = self.schema(&planned.found);
         let is_same_schema = planned.found.readable().is_some_and(|root| root.schema == schema);
         let is_published = self.is_published(planned.found.readable())?;
-        if !planned.anew && planned.sources.is_empty() && is_same_schema && is_published {
+        if !planned.rebuild && planned.sources.is_empty() && is_same_schema && is_published {
             return Ok(self.unchanged(planned));
         }
-        let prepared = match planned.anew {
+        let prepared = match planned.rebuild {
             true => self.build(converter, planned, schema, scratch, stager)?,
             false => {
                 let (found, read) = (planned.found.clone(), Arc::clone(&planned.sources.read));
                 match self.update(converter, planned, schema, scratch) {
                     Err(ConvertError::Failed(_)) if !self.request.dry_run && self.is_broken(&found) => {
-                        mark_anew(&self.table(), self.request.lease).map_err(table_error)?;
+                        mark_for_rebuild(&self.table(), self.request.lease).map_err(table_error)?;
                         let key = read.keys().iter().next().unwrap_or_default();
                         return Err(ConvertError::SourceChanged { key: key.to_owned() });
                     }
@@ -211,7 +212,7 @@ impl TableRun<'_> {
         Ok(self.finish(planned, schema, edits)?)
     }
 
-    /// Merges what changed with what is stored.
+    /// Merges changed sources with stored rows.
     fn update<C: Converter>(
         &self,
         converter: &C,
@@ -324,7 +325,7 @@ impl TableRun<'_> {
         self.mapping.publish.contains(&TableFormat::Delta)
     }
 
-    /// What the table's Iceberg metadata says from now on, if it has any.
+    /// The head of the table's next Iceberg metadata, if it has any.
     fn iceberg(&self) -> Result<Option<IcebergHead>, RunError> {
         if !self.mapping.publish.contains(&TableFormat::Iceberg) {
             return Ok(None);
@@ -347,12 +348,12 @@ impl TableRun<'_> {
     }
 
     fn edits<'s, C: Converter>(&'s self, converter: &'s C, planned: &PlannedTable) -> Result<Edits<'s>, RunError> {
-        let PlannedTable { found, anew, sources, .. } = planned;
+        let PlannedTable { found, rebuild, sources, .. } = planned;
         let read_at = rfc3339(self.lake.listed_at);
         let made_ms = self.lake.listed_at.timestamp_millis();
         let published = PublishedFiles::of(self.mapping, made_ms);
         let describe: Box<Describe<'s>> = Box::new(move |file| converter.describe(file, &published));
-        Edits::new(self.table(), found, *anew, self.request.job_id, &sources.read, read_at, describe)
+        Edits::new(self.table(), found, *rebuild, self.request.job_id, &sources.read, read_at, describe)
     }
 
     fn finish(&self, planned: PlannedTable, schema: StoredSchema, edits: Edits<'_>) -> Result<PreparedTable, RunError> {

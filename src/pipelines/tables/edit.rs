@@ -1,4 +1,4 @@
-//! The next manifest of a table, from the present one and what a run changed.
+//! Builds the next manifest of a table from the present one and a run's changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct MadeGroup {
     pub segments: Vec<(SegmentEntry, Option<Members>)>,
 }
 
-/// What the root says besides its entries.
+/// The fields of a root other than its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootHead {
     pub fence: u64,
@@ -38,7 +38,7 @@ pub struct RootHead {
     pub iceberg: Option<IcebergHead>,
 }
 
-/// What the Iceberg metadata of a table says besides its columns.
+/// The fields of a table's Iceberg metadata other than its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IcebergHead {
     /// Where the table is, as other engines address it, without a slash at its end.
@@ -91,37 +91,37 @@ pub struct Edit<'a> {
     /// Rows before and after, of the partitions touched.
     rows: BTreeMap<String, (u64, u64)>,
     /// Whether nothing of the present manifest stays.
-    anew: bool,
-    /// Of what is complete.
+    rebuild: bool,
+    /// Of complete entries.
     shards: Vec<(String, Vec<u8>)>,
 }
 
 impl<'a> Edit<'a> {
-    /// Edits the manifest that was found, or with `anew` makes a new one in its place, whose sources and groups are then added
-    /// in order.
+    /// Edits the present manifest, or with `rebuild` replaces it by one whose sources and groups are then added in
+    /// order.
     ///
     /// # Errors
     /// If the store fails, or a shard of the present manifest can't be read.
-    pub fn new(table: TableStore<'a>, found: &FoundRoot, anew: bool, job_id: &str) -> TableResult<Self> {
+    pub fn new(table: TableStore<'a>, found: &FoundRoot, rebuild: bool, job_id: &str) -> TableResult<Self> {
         let root = found.readable();
         let mut edit = Self {
             table,
             sequence: root.map_or(0, |root| root.sequence) + 1,
             job_id: job_id.to_owned(),
-            maps: Maps::of(root.filter(|_| !anew)),
-            totals: root.filter(|_| !anew).map(|root| root.totals).unwrap_or_default(),
-            extra_columns: root.filter(|_| !anew).map(|root| root.extra_columns.clone()).unwrap_or_default(),
+            maps: Maps::of(root.filter(|_| !rebuild)),
+            totals: root.filter(|_| !rebuild).map(|root| root.totals).unwrap_or_default(),
+            extra_columns: root.filter(|_| !rebuild).map(|root| root.extra_columns.clone()).unwrap_or_default(),
             adds_rows: false,
             made: BTreeMap::new(),
             retired: BTreeMap::new(),
             lost: BTreeSet::new(),
             rows: BTreeMap::new(),
-            anew,
+            rebuild,
             shards: Vec::new(),
         };
-        if anew && let Some(root) = root {
+        if rebuild && let Some(root) = root {
             match edit.retire_all(root) {
-                // What can't be told from the manifest is found by listing.
+                // Objects that the broken manifest doesn't name are found by listing.
                 Err(error) if error.is_broken() => {
                     tracing::warn!(table = table.table, %error, "manifest of the replaced table not readable whole");
                 }
@@ -132,8 +132,8 @@ impl<'a> Edit<'a> {
     }
 
     /// Whether nothing of the present manifest stays.
-    pub const fn is_anew(&self) -> bool {
-        self.anew
+    pub const fn is_rebuild(&self) -> bool {
+        self.rebuild
     }
 
     fn retire_all(&mut self, root: &Root) -> TableResult<()> {
@@ -271,10 +271,9 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// Makes shards of what is complete. A manifest that is made anew gets its entries in order, so that nothing that was
-    /// added is changed again.
+    /// Turns complete entries into shards. A rebuild adds entries in order, so none of them changes again.
     fn spill(&mut self) {
-        if self.anew {
+        if self.rebuild {
             spill(&mut self.maps.sources, &mut self.shards);
             spill(&mut self.maps.groups, &mut self.shards);
             spill(&mut self.maps.members, &mut self.shards);
@@ -309,7 +308,7 @@ impl<'a> Edit<'a> {
             mut retired,
             lost,
             rows,
-            anew: rebuilt,
+            rebuild: rebuilt,
             mut shards,
             ..
         } = self;
@@ -323,7 +322,7 @@ impl<'a> Edit<'a> {
         let is_unchanged = |key: &String| unchanged.contains(key);
         let new = made.iter().filter(|(key, _)| !is_unchanged(key)).map(|(_, owner)| owner);
         let changed: BTreeSet<String> = new.chain(retired.values()).filter_map(partition_of).collect();
-        // A table that is made anew is written whole, whatever others did to its objects.
+        // A rebuilt table is written whole, even if other programs changed its objects.
         if !rebuilt {
             made.retain(|key, _| !unchanged.contains(key));
         }
@@ -344,7 +343,7 @@ impl<'a> Edit<'a> {
         let iceberg =
             head.iceberg.as_ref().map(|own| next_iceberg(table.table, before.readable(), &head, own, sequence));
         let earlier = before.readable();
-        // The sources of a table that is made anew are all new to it.
+        // All sources of a rebuilt table are new to it.
         let adds_rows =
             adds_rows && !(rebuilt && earlier.is_some_and(|earlier| totals.rows_read <= earlier.totals.rows_read));
         let rows_added_at = match earlier {

@@ -13,8 +13,8 @@ use crate::domain::table_log::root::{IcebergTable, Root};
 use crate::ports::iceberg_catalog::{CatalogError, CatalogName};
 use crate::ports::{IcebergCatalog, ObjectStore};
 
-/// Pauses before each look at the catalog's table: a commit may lose a race against the catalog's own maintenance, and a
-/// table that began anew is removed before it is registered.
+/// Pauses before each look at the catalog's table: a commit may lose a race against the catalog's own maintenance, and
+/// a recreated table is removed before it is registered.
 const RETRY_PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(50), Duration::from_millis(500), Duration::from_secs(2)];
 
@@ -32,7 +32,7 @@ pub(super) fn publish(
     let failed = |error: CatalogError| error_of(table, error.to_string());
     let catalog = match table.catalog {
         Some(catalog) if catalog.name() == expected => catalog,
-        _ => return Err(error_of(table, format!("this process has no settings of {expected}"))),
+        _ => return Err(error_of(table, format!("this process has no settings for {expected}"))),
     };
     let name = name_of(table);
     let metadata = format!("{}/{ICEBERG_FOLDER}{}", iceberg.location, iceberg_metadata_name(root.sequence));
@@ -47,7 +47,7 @@ pub(super) fn publish(
                 },
                 registered => registered,
             },
-            // Metadata that began anew has another id.
+            // Recreated metadata has another id.
             Some(found) if found.table_uuid != iceberg.id && is_at(&found.location, &iceberg.location) => {
                 catalog.remove(name).map_err(failed)?;
                 continue;

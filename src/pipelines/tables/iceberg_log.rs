@@ -34,7 +34,7 @@ const METADATA_BYTES_MAX: u64 = 1 << 30;
 /// Objects by name or key.
 type NamedBytes = Vec<(String, Vec<u8>)>;
 
-/// What a commit does to a table's Iceberg metadata.
+/// The change that a commit makes to a table's Iceberg metadata.
 pub(super) struct IcebergCommit {
     pub step: LogStep,
     /// New manifests and the manifest list: keys in the warehouse, and bytes. Written before the root.
@@ -64,7 +64,7 @@ pub(super) fn plan(
     let mut earlier = earlier.filter(|(_, earlier)| earlier.id == iceberg.id && !earlier.is_stale);
     let before = match earlier.map(|(_, earlier)| state(table, earlier)) {
         Some(Err(error)) if error.is_broken() => {
-            tracing::warn!(table = table.table, %error, "state of the Iceberg metadata not usable; it begins anew");
+            tracing::warn!(table = table.table, %error, "state of the Iceberg metadata not usable; metadata will be recreated");
             earlier = None;
             IcebergState::default()
         }
@@ -246,8 +246,8 @@ pub(super) fn read(table: &TableStore<'_>, key: &str) -> TableResult<Option<Vec<
     Ok(Some(bytes))
 }
 
-/// Deletes all of our metadata but these names. Metadata files go first, so that none names what is gone. Objects of other
-/// programs, such as a catalog, stay.
+/// Deletes all of our metadata but these names. Metadata files are deleted first, so that none names a deleted object.
+/// Objects of other programs, such as a catalog, stay.
 fn delete_others(table: &TableStore<'_>, kept: &BTreeSet<&str>, lease: &dyn Lease) -> TableResult<()> {
     let prefix = iceberg_prefix(table.slug, table.table);
     let listed = list_all(table.store, Bucket::Warehouse, &prefix)?;

@@ -38,7 +38,7 @@ pub(super) fn first_fault(table: &TableStore<'_>, root: &Root) -> TableResult<Op
     for (name, bytes) in &expected {
         match read(table, &format!("{prefix}{name}"))? {
             Some(found) if found == *bytes => {}
-            Some(_) => return Ok(Some(fault(name, Some("it isn't what the manifest says")))),
+            Some(_) => return Ok(Some(fault(name, Some("it doesn't match the manifest")))),
             None => return Ok(Some(fault(name, None))),
         }
     }

@@ -1,6 +1,6 @@
 //! A difference between the record of a table's versions and its manifest.
 
-/// How a Delta log or Iceberg metadata isn't what the manifest says.
+/// A difference between a Delta log or Iceberg metadata and the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogFault {
     pub key: String,

@@ -1,8 +1,8 @@
-//! The manifests of tables in the store: reading them ([`TableStore`]), committing ([`Commit`]), removing what a run left
-//! behind that died ([`recover`]), and comparing the store with them ([`verify()`]).
+//! The manifests of tables in the store: reading them ([`TableStore`]), committing ([`Commit`]), removing leftovers of
+//! dead runs ([`recover`]), and comparing the store with them ([`verify()`]).
 //!
-//! Invariant: a table changes by one conditional write, that of its root. All objects that a root names are immutable and
-//! in the store before it is written, and are deleted only after a later root, by the run that wrote that root or by the
+//! Invariant: one conditional write, of the root, changes a table. All objects that a root names are immutable and in
+//! the store before it is written, and are deleted only after a later root, by the run that wrote that root or by the
 //! next one.
 //!
 //! Must not: decide what a table's files are; that is `domain::table_log`.
@@ -31,7 +31,7 @@ pub use edit::{Edit, Edited, IcebergHead, MadeGroup, PartitionRowCounts, RootHea
 pub use history::{NotRetained, expire};
 pub use iceberg_catalog::{remove_all_from_catalog, remove_from_catalog};
 pub use recover::recover;
-pub use repair::{Marked, mark_anew, mark_log, mark_lost};
+pub use repair::{Marked, mark_for_rebuild, mark_log, mark_lost};
 pub use restore::restore;
 pub use retag::put_retagged;
 pub use verify::{PublishedLog, TableFault, TableFaultKind, Verified, published_log, verify};
@@ -68,7 +68,7 @@ pub enum TableError {
     Manifest { key: String, error: ManifestError },
     #[error("`{key}`: {error}")]
     Shard { key: String, error: ShardError },
-    /// A version of the Delta log, or of the Iceberg metadata, isn't what the run that made it wrote.
+    /// A version of the Delta log or of the Iceberg metadata differs from what its run wrote.
     #[error("{}, `{key}`: {found}", log_of(*format))]
     Log { format: TableFormat, key: String, found: String },
     /// The Iceberg catalog can't be reached, or another program changed the table in it.
@@ -76,7 +76,7 @@ pub enum TableError {
     Catalog { table: String, reason: String, is_foreign: bool },
 }
 
-/// What a format calls the record of a table's versions.
+/// The format's name for the record of a table's versions.
 pub const fn log_of(format: TableFormat) -> &'static str {
     match format {
         TableFormat::Delta => "Delta log",
@@ -85,7 +85,7 @@ pub const fn log_of(format: TableFormat) -> &'static str {
 }
 
 impl TableError {
-    /// Whether another program changed what the table is published as.
+    /// Whether another program changed the published log or metadata.
     pub const fn is_foreign_change(&self) -> bool {
         matches!(self, Self::Log { .. } | Self::Catalog { is_foreign: true, .. })
     }
@@ -99,7 +99,7 @@ impl TableError {
         matches!(self, Self::Store(StoreError::LeaseLost(_)))
     }
 
-    /// Whether an object that a root names is missing or isn't what it says.
+    /// Whether an object that a root names is missing or doesn't match it.
     pub fn is_broken(&self) -> bool {
         self.is_gone() || matches!(self, Self::Shard { .. })
     }
@@ -115,12 +115,12 @@ pub struct StoredRoot {
     pub etag: Option<ETag>,
 }
 
-/// What is stored as the root of a table.
+/// The object found at the key of a table's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundRoot {
     Absent,
     Readable(Box<StoredRoot>),
-    /// Of an earlier format, or no manifest: the table is made anew.
+    /// Of an earlier format, or no manifest: the table is rebuilt.
     Unusable {
         etag: Option<ETag>,
         error: ManifestError,
@@ -261,7 +261,7 @@ impl<'a> TableStore<'a> {
         shards::decode(shard, &bytes).map_err(|error| TableError::Shard { key, error })
     }
 
-    /// The first shard that is missing or isn't what the root says.
+    /// The first shard that is missing or doesn't match the root.
     ///
     /// # Errors
     /// If the store fails.
@@ -272,7 +272,7 @@ impl<'a> TableStore<'a> {
         }
     }
 
-    /// Reads all shards, one at a time: their names, and whether they are what the root says.
+    /// Reads all shards, one at a time: their names, and whether they match the root.
     fn read_shards<'r>(&'r self, root: &'r Root) -> impl Iterator<Item = (&'r str, TableResult<()>)> {
         fn read<'r, K: ShardKey, V: DeserializeOwned>(
             table: &'r TableStore<'_>,

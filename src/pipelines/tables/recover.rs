@@ -1,4 +1,4 @@
-//! Removes what a run left behind that died.
+//! Removes leftovers of dead runs.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,8 +16,8 @@ use crate::ports::store::{Bucket, Lease, WriteOptions};
 const COMMITS_BEHIND_MAX: usize = 50;
 
 /// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
-/// those that it retired if it did. Puts in the Delta log, the Iceberg metadata and its catalog what a run committed and
-/// didn't put there. The caller holds the pipeline's lock; `root` is the present root.
+/// those that it retired if it did. Completes the Delta log, the Iceberg metadata and its catalog if a run committed
+/// but didn't write to them. The caller holds the pipeline's lock; `root` is the present root.
 ///
 /// While the catalog can't be reached, objects that the last [`COMMITS_BEHIND_MAX`] commits retired stay in the store, with
 /// the intents of these commits.
@@ -66,7 +66,7 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
 
 /// Completes the Delta log and the Iceberg metadata of `root`, whose intent it is. Whether the Iceberg catalog is behind.
 fn finish(table: &TableStore<'_>, intent: &Intent, root: &Root, lease: &dyn Lease) -> TableResult<bool> {
-    // Unless the log is to begin anew.
+    // Unless the log will be recreated.
     if let Some(step) = intent.log.filter(|step| (*step == LogStep::End) == root.delta.is_none()) {
         delta_log::finish(table, intent.fence, step, lease)?;
     }
@@ -77,7 +77,7 @@ fn finish(table: &TableStore<'_>, intent: &Intent, root: &Root, lease: &dyn Leas
             tracing::warn!(table = table.table, %error, "Iceberg catalog is behind; the next run tries again");
             Ok(true)
         }
-        // The next commit begins anew.
+        // The next commit recreates the metadata.
         Err(error) if error.is_broken() => {
             tracing::warn!(table = table.table, %error, "Iceberg metadata not completed");
             Ok(false)
@@ -115,7 +115,7 @@ pub(super) fn delete_objects(
         match is_named(table, &mut maps, &iceberg, file) {
             Ok(true) => {}
             Ok(false) => files.push(table.full_key(&file.key)),
-            // The run makes the table anew, and deletes what it finds.
+            // The run rebuilds the table, and deletes objects that it finds.
             Err(error) if error.is_broken() => {}
             Err(error) => return Err(error),
         }
@@ -124,7 +124,7 @@ pub(super) fn delete_objects(
     let shards = objects.shards.iter().filter(|shard| !named.contains(shard.as_str()));
     let mut manifest: Vec<String> = shards.map(|name| manifest_shard_key(table.slug, table.table, name)).collect();
     for &sequence in &objects.commits {
-        // What a commit retired, only readers of the commit before needed.
+        // Retired objects were needed only by readers of the commit before.
         manifest.push(manifest_retired_key(table.slug, table.table, sequence));
         manifest.push(manifest_root_key(table.slug, table.table, sequence.saturating_sub(1)));
     }

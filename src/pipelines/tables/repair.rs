@@ -15,7 +15,7 @@ use crate::domain::table_log::entries::{RangeKey, SourceEntry, StoredFile};
 use crate::domain::table_log::root::{Owner, Root};
 use crate::ports::store::{Bucket, Lease, Precondition, WriteOptions};
 
-/// What a marking did.
+/// The outcome of marking faults for repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marked {
     /// Sources that the next run reads again.
@@ -131,15 +131,16 @@ fn commit(table: TableStore<'_>, found: &FoundRoot, root: &Root, edit: Edit<'_>,
     commit.run::<TableError>(objects, &|| Ok(())).map(drop)
 }
 
-/// Has the next run make the whole table anew: its manifest can't be read whole. The caller holds the pipeline's lock.
+/// Marks a table whose manifest is incomplete, so that the next run rebuilds it. The caller holds the pipeline's lock.
 ///
 /// # Errors
 /// If the store or the lease fails.
-pub fn mark_anew(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
+pub fn mark_for_rebuild(table: &TableStore<'_>, lease: &dyn Lease) -> TableResult<()> {
     change_root(table, lease, Root::forget_fingerprint)
 }
 
-/// Has the next run begin the Delta log or the Iceberg metadata anew. The caller holds the pipeline's lock.
+/// Marks the Delta log or the Iceberg metadata, so that the next run recreates it. The caller holds the pipeline's
+/// lock.
 ///
 /// # Errors
 /// If the store or the lease fails.

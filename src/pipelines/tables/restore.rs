@@ -29,7 +29,8 @@ pub fn restore(
     recover(&table, Some(&present.root), lease)?;
     let retired = self::retired(&table, &present.root, &earlier)?;
     let delta = present.root.delta.as_ref().map(|log| log.next(&earlier.schema.columns));
-    // Which column a partition is made from is known of commits with Iceberg metadata only. Without it, the next run begins anew.
+    // Only commits with Iceberg metadata tell which column a partition is made from. Without it, the next run recreates
+    // the metadata.
     let location = table.location()?;
     let own = present.root.iceberg.as_ref().filter(|iceberg| iceberg.continues(&location));
     let iceberg = own.zip(earlier.iceberg.as_ref()).map(|(present, earlier)| IcebergTable {

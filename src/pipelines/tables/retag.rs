@@ -12,12 +12,12 @@ const NO_TAG: &str = "none";
 
 /// Stores a root whose other objects were copied, with the tags of the copied sources. `tag` returns the present tag of a
 /// source if it has the bytes that the entry describes; others get a tag that no object has, so that the next run reads
-/// them. A root that can't be used is stored as it is: the next run makes the table anew.
+/// them. A root that can't be used is stored unchanged: the next run rebuilds the table.
 ///
 /// `is_foreign`: the files come from outside; see [`Root::is_foreign`].
 ///
 /// # Errors
-/// If the store fails, or a shard isn't what the root says.
+/// If the store fails, or a shard doesn't match the root.
 pub fn put_retagged(
     table: &TableStore<'_>,
     json: &[u8],
@@ -46,7 +46,7 @@ pub fn put_retagged(
     root.sources = shards;
     root.is_foreign |= is_foreign;
     if is_foreign {
-        // An archive may hold another state of the log: the next run begins it anew.
+        // An archive may hold another state of the log: the next run recreates it.
         root.delta = None;
         if let Some(iceberg) = &mut root.iceberg {
             iceberg.is_stale = true;

@@ -31,10 +31,10 @@ const ENTRIES_MAX: u64 = 200_000;
 /// Files hashed at the same time.
 const PARALLEL_HASHES_MAX: usize = 8;
 const BUFFER_BYTES: usize = 256 << 10;
-/// How often a table is verified anew because a run published it meanwhile.
+/// Attempts to verify a table that runs keep publishing.
 const TRIES_MAX: usize = 5;
 
-/// How an object isn't what the manifest says.
+/// A way in which an object can differ from the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableFaultKind {
     Missing,
@@ -42,7 +42,7 @@ pub enum TableFaultKind {
     Unknown,
 }
 
-/// An object that isn't what the manifest says.
+/// An object that doesn't match the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableFault {
     pub kind: TableFaultKind,
@@ -54,16 +54,16 @@ pub struct TableFault {
     pub owner: Option<Owner>,
 }
 
-/// What was verified.
+/// Counts of verified objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Files that are what the manifest says, and their bytes.
+    /// Files that match the manifest, and their bytes.
     pub files: u64,
     pub bytes: u64,
     pub shards: u64,
-    /// Whether the manifest can't be read whole: the table must be made anew.
+    /// Whether part of the manifest can't be read: the table must be rebuilt.
     pub is_broken: bool,
-    /// Whether the Delta log isn't what the manifest says: it must begin anew.
+    /// Whether the Delta log doesn't match the manifest and must be recreated.
     pub is_log_broken: bool,
     /// The same, of the Iceberg metadata.
     pub is_iceberg_broken: bool,
@@ -113,7 +113,7 @@ pub fn verify<E: From<TableError>>(
     }
 }
 
-/// How what a table publishes for other engines compares with its manifest.
+/// The result of comparing a published log or metadata with the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublishedLog {
     /// The table isn't published.
@@ -329,7 +329,7 @@ impl Verification<'_> {
         self.report(missing, report)
     }
 
-    /// The files that the manifest names, of one pass.
+    /// The files that one pass is about, as the manifest names them.
     fn named(&self, is_own: &dyn Fn(&str) -> bool) -> TableResult<HashMap<String, (Owner, StoredFile)>> {
         let (maps, mut reader) = (Maps::of(Some(self.root)), self.table.reader());
         let mut named = HashMap::new();
@@ -406,7 +406,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Reports what is still a fault: not the objects of a run in progress, nor of a commit since.
+    /// Reports faults that remain: not those caused by a run in progress or by a later commit.
     fn report<E: From<TableError>>(
         &self,
         mut faults: Vec<TableFault>,

@@ -39,7 +39,7 @@ const WRITTEN = { lineWidth: 0, flowCollectionPadding: true } as const;
 /**
  * Applies an edit and returns the text.
  *
- * The parser's output formats the whole text anew. So that only edited lines change, the difference between its output
+ * The parser's output reformats the whole text. So that only edited lines change, the difference between its output
  * before and after is applied to the text as it was written.
  *
  * @throws EditError if the text isn't valid YAML
@@ -362,7 +362,7 @@ export function withParams(choice: ChartChoice, params: ParamUse[]): ChartChoice
   return params.length > 0 ? { ...rest, params } : rest;
 }
 
-/** Adds or removes a parameter's use in all charts of tables, and makes their queries anew. */
+/** Adds or removes a parameter's use in all charts of tables, and regenerates their queries. */
 export function changeUses(document: Document, change: (choice: ChartChoice) => ParamUse[] | undefined): number {
   const value = valueOf(document);
   let count = 0;

@@ -90,7 +90,7 @@ pub fn events_after_a_fire_open_a_new_window(f: &Fixture) {
     for round in 0..3 {
         extend(f, &["trips"]);
         f.advance(seconds(3));
-        assert_eq!(due(f), [""; 0], "round {round}: its time begins anew");
+        assert_eq!(due(f), [""; 0], "round {round}: its time restarts");
         f.advance(seconds(4));
         assert!(f.kv.fire_window(&f.job("trips")).unwrap(), "round {round}");
     }

@@ -46,7 +46,7 @@ struct Committed {
 #[derive(Debug, Clone)]
 struct Expected {
     /// The table is rebuilt from all its sources.
-    anew: bool,
+    rebuild: bool,
     accepted: BTreeMap<String, String>,
     /// Accepted sources that are not in the lake.
     archived: BTreeSet<String>,
@@ -260,7 +260,7 @@ impl Oracle {
                 return false;
             }
             let expected = self.expect(world, config, hinted, before);
-            if expected.anew {
+            if expected.rebuild {
                 return false;
             }
             any |= !expected.accepted.is_empty();
@@ -276,14 +276,14 @@ impl Oracle {
             .filter(|(key, _)| config.globs.iter().any(|g| glob_matches(g, key)))
             .map(|(key, object)| (key.clone(), object.etag.0.clone()))
             .collect();
-        let anew = options.clean || was.canonical.as_ref() != Some(&config.mapping().canonical);
-        if anew {
+        let rebuild = options.clean || was.canonical.as_ref() != Some(&config.mapping().canonical);
+        if rebuild {
             let of_prefix = |key: &&String| key.starts_with(options.prefix);
             let read: BTreeSet<String> = current.keys().filter(of_prefix).cloned().collect();
             let accepted = current.iter().filter(|(key, _)| read.contains(*key));
             let accepted = accepted.map(|(key, tag)| (key.clone(), tag.clone())).collect();
             let loses_rows = config.keeps_rows() && was.accepted.keys().any(|key| !all.contains_key(key));
-            return Expected { anew, accepted, archived: BTreeSet::new(), read, loses_rows, current };
+            return Expected { rebuild, accepted, archived: BTreeSet::new(), read, loses_rows, current };
         }
         let (mut accepted, mut archived, mut read) = (was.accepted.clone(), was.archived.clone(), BTreeSet::new());
         let known: BTreeSet<&String> = was.accepted.keys().chain(current.keys()).collect();
@@ -303,7 +303,7 @@ impl Oracle {
                 Some(_) => {}
             }
         }
-        Expected { anew, accepted, archived, read, loses_rows: false, current }
+        Expected { rebuild, accepted, archived, read, loses_rows: false, current }
     }
 
     fn expected_failure(
@@ -330,7 +330,7 @@ impl Oracle {
         for config in &world.tables {
             let expected = &expected[config.name];
             let was = self.tables.get(config.name).map(|was| &was.accepted);
-            let is_unchanged = !expected.anew && was == Some(&expected.accepted);
+            let is_unchanged = !expected.rebuild && was == Some(&expected.accepted);
             let rejected = expected.accepted.iter().map(|(k, e)| self.parsed(config, k, e).rejected.len());
             if !is_unchanged && rejected.sum::<usize>() as u64 > config.max_rejects {
                 return Some(RunErrorCode::TooManyRejects);
@@ -445,7 +445,7 @@ impl Oracle {
         let all = self.files(config, &accepted);
         let named: BTreeSet<&String> = manifest.iter().flat_map(|m| m.files()).map(|file| &file.key).collect();
         ensure!(named == all.keys().collect(), "`{table}`: the manifest names {named:?}, expected {:?}", all.keys());
-        if expected.anew && !may_leave {
+        if expected.rebuild && !may_leave {
             self.tampered.retain(|key| !is_of(table, key));
         }
         for (key, bytes) in &all {

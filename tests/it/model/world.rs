@@ -20,7 +20,8 @@ use lakemill::domain::table_log::root::Root;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::pipelines::tables::{
-    FoundRoot, TableError, TableFault, TableFaultKind, TableStore, mark_anew, mark_lost, recover, restore, verify,
+    FoundRoot, TableError, TableFault, TableFaultKind, TableStore, mark_for_rebuild, mark_lost, recover, restore,
+    verify,
 };
 use lakemill::ports::expressions::*;
 use lakemill::ports::observer::{RunObserver, Stop};
@@ -371,7 +372,7 @@ impl World {
                 self.store.delete(fault.bucket, std::slice::from_ref(&fault.key), &options).unwrap();
             }
             if verified.unwrap().is_broken {
-                mark_anew(&table, &lease).unwrap();
+                mark_for_rebuild(&table, &lease).unwrap();
             } else {
                 let lost: BTreeSet<_> = faults.into_iter().filter_map(|fault| fault.owner).collect();
                 mark_lost(table, &lost, &lease).unwrap();

@@ -42,7 +42,7 @@ fn columns(log: &DeltaLog) -> Vec<(String, String)> {
     schema["fields"].as_array().unwrap().iter().map(|field| (text(field, "name"), text(field, "type"))).collect()
 }
 
-/// The log's id: it begins anew with another.
+/// The log's id; a recreated log has another.
 fn id(log: &DeltaLog) -> String {
     log.metadata.last().unwrap()["id"].as_str().unwrap().to_owned()
 }

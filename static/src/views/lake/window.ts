@@ -74,7 +74,7 @@ export function useWindow(total: number, rowPx: number) {
       observer.disconnect();
       clearTimeout(timer.current);
     };
-    // Once: what it reads is asked for anew each time.
+    // Runs once: the callback reads current values itself.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
   useLayoutEffect(() => {

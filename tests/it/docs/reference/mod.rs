@@ -122,7 +122,7 @@ fn generated_reference_pages_follow_the_schemas() {
         }
     }
     let remedy = "LAKEMILL_WRITE_DOCS=1 scripts/test generated_reference_pages_follow_the_schemas";
-    assert!(stale.is_empty() || write, "{}\nmake them anew: {remedy}", stale.join("\n"));
+    assert!(stale.is_empty() || write, "{}\nregenerate them: {remedy}", stale.join("\n"));
 }
 
 #[test]
