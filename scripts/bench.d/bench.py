@@ -1,4 +1,4 @@
-"""Runs Lakemill and its peers in turns and reports medians; see scripts/bench.
+"""Runs Lakemill and its peers alternately and reports medians; see scripts/bench.
 
 This process stays small (no DuckDB in it): on Linux a child's peak memory counts from its parent's.
 """
@@ -24,7 +24,7 @@ TYPES = {"i64": "int64", "f64": "float64", "ts": "timestamp", "tsms": "timestamp
 
 
 def write_config(name, out):
-    """The pipeline.json that says of a dataset what the peers are told of it."""
+    """Writes the pipeline.json of a dataset, with the schema that the peers get."""
     columns = [{"name": n, "type": TYPES[k]} for n, k in DATASETS[name]["schema"]]
     mapping = {"table": name, "files": ["*.csv", "*.csv.gz"], "columns": columns}
     if name == "hard":
@@ -63,8 +63,8 @@ def warm(folder):
 
 
 def in_turn(programs, turn):
-    """The order of a round. In as many rounds as there are programs, if that is even, each has each other right before it once
-    (a Williams design), as what one leaves to the machine is not the next one's."""
+    """The order of a round: a Williams design. With an even number of programs and as many rounds, each runs right
+    after each other once, which balances after-effects on the machine."""
     count = len(programs)
     return [programs[((at + 1) // 2 * (1 if at % 2 else -1) + turn) % count] for at in range(count)]
 
@@ -92,8 +92,8 @@ def measure(program, name, data, out, args):
 
 
 def put_by(folder, kept):
-    """Moves a folder into `kept`, its files emptied. Deleted they would cost whoever comes next: for minutes ext4 passes over
-    the inodes of files that were, each time that it looks for one."""
+    """Moves a folder into `kept`, its files emptied. Deleting them would slow the next run: for minutes, ext4 scans
+    over freed inodes whenever it looks for one."""
     for path, _, names in os.walk(folder):
         for name in names:
             os.truncate(os.path.join(path, name), 0)

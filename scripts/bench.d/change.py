@@ -1,12 +1,12 @@
-"""What a change of a table costs, by one program or by several in turns; see scripts/bench.
+"""Measures updates of a table, by one program or by several alternately; see scripts/bench.
 
-Each program has a lake and an output of its own, and the same changes are made to all lakes. Most sources of a large table are
-links to few files, so that a lake takes little of the disk and its bytes are in memory: the figures are of computing, not of
-the disk. A source that a step changes or removes is a file of its own: a change of the number of a file's links changes the
-change time of all its names, and with it the ETag of all these sources.
+Each program has a lake and an output of its own, and the same changes are made to all lakes. Most sources of a large
+table are links to few files, so that a lake takes little disk space and stays in the page cache: the figures measure
+computing, not the disk. A source that a step changes or removes is a file of its own: a change of the number of a
+file's links changes the change time of all its names, and with it the ETag of all these sources.
 
-This file has the sets that `lakemill run` converts; change_jobs.py has those of a worker, and change_moments.py those that
-measure for how long readers can see a mixture of two states.
+This file has the sets that `lakemill run` converts; change_jobs.py has those of a worker, and change_moments.py those
+that measure for how long readers can see a mixture of two states.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tiny import DAYS, DISTINCT, Links, name, one_row
 
 
 def text(seed, megabytes):
-    """About so many MB of CSV rows, of each day of February 2023 the same number."""
+    """About `megabytes` MB of CSV rows, equally many for each day of February 2023."""
     import numpy as np
     g = np.random.Generator(np.random.PCG64(seed))
     rows = int(megabytes * 1e6 / 51)
@@ -77,7 +77,7 @@ def make(folder, count, megabytes, partitioned, publish):
 
 
 def steps(count, megabytes):
-    """The changes in turn: what they are called, and what they do to a lake. Sources have even numbers."""
+    """The changes in order: their names, and functions that apply them to a lake. Sources have even numbers."""
     own = own_sources(count)
     put = lambda at, seed: lambda folder: folder.write(name(at), content(seed, megabytes))
     return [
@@ -97,7 +97,7 @@ def measure_run(folder, program, threads):
 
 
 def measure(which, args, work):
-    """The figures of each step and program."""
+    """Measures each step with each program."""
     threads = int(os.environ.get("BENCH_THREADS", "2"))
     count, megabytes, partitioned = SETS[which]
     count = args.sources or (count // 10 if args.quick else count)

@@ -1,5 +1,5 @@
-"""What a change costs in a worker that an event tells of it, on a folder or an S3 server behind a delay; see scripts/bench.
-The jobs before that are enqueued, and compare all sources with the table.
+"""Measures an event-triggered job for one changed source, on a folder or an S3 server with added latency; see
+scripts/bench. Earlier jobs are enqueued, and compare all sources with the table.
 """
 
 import os
@@ -21,8 +21,8 @@ TABLE = [("set", "set", ""), ("sources", "sources", ","), ("job", "what", ""), (
 NAMES = 4
 # A CSV that changed less than 5 s ago may still be written.
 SETTLE_SECONDS = 6
-# A worker that watches a folder reports a new file by itself, and starts its job 5 s later. The event comes after that, so
-# that the file has settled when the job starts.
+# A worker that watches a folder detects a new file, and starts its job 5 s later. The event is sent later, so that the
+# file counts as complete when the job starts.
 EVENT_PAUSE_SECONDS = 1
 
 
@@ -32,7 +32,7 @@ def config(auto_run):
 
 
 def filler(count):
-    """A function that puts so many sources into a place. The one that a step changes is a file of its own."""
+    """Returns a function that fills a place with `count` sources. The source that a step changes is not a link."""
     def fill(place):
         links = Links(os.path.join(place.home, "bytes"), one_row_contents())
         for at in range(count):
@@ -45,7 +45,7 @@ def filler(count):
 
 
 def by_event(place, at, seed):
-    """The figures of the job after the event of a source, put now."""
+    """Puts a source, sends its event, and returns the figures of the job."""
     place.change(name(at), HEADER + one_row(seed))
     time.sleep(EVENT_PAUSE_SECONDS)
     return place.job_of_event(name(at))
@@ -62,13 +62,13 @@ def steps(count):
 
 
 def measure(which, args, work):
-    """The figures of each step and program."""
+    """Measures each step with each program."""
     count, is_remote = SETS[which]
     count = args.sources or (count // 10 if args.quick else count)
     remote = {"s3s_fs": args.s3s_fs, "delay": args.delay_ms / 1000} if is_remote else {}
     places = []
     try:
-        # The comparison that a worker makes when it starts must find nothing to do.
+        # The reconciliation at a worker's start must find no differences.
         for at, program in enumerate(args.lakemill):
             places.append((program, Place(program, os.path.join(work, str(at)), config(False), filler(count), **remote)))
         time.sleep(SETTLE_SECONDS)

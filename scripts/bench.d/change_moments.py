@@ -1,8 +1,6 @@
-"""For how long a reader that globs a table's Parquet files can see files of two states, while a change of one source rewrites
-all its 365 partitions; see scripts/bench.
-
-In a folder, the kernel tells when data files appear and disappear (inotify); on S3, the proxy knows. The time is that from the
-first such event to the last.
+"""Measures for how long a reader that globs a table's Parquet files sees files of two versions, while a change of one
+source rewrites all 365 partitions; see scripts/bench. In a folder, inotify reports when data files appear and
+disappear; on S3, the proxy does. The measured time is from the first such event to the last.
 """
 
 import ctypes
@@ -34,7 +32,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Watch:
-    """Appearances and disappearances of the Parquet files below a folder."""
+    """Records when Parquet files below a folder appear and disappear."""
 
     def __init__(self, root):
         self.fd, self.folders = LIBC.inotify_init1(IN_NONBLOCK), {}
@@ -64,7 +62,7 @@ class Watch:
             if mask & IN_Q_OVERFLOW:
                 raise RuntimeError("the kernel dropped events")
             if mask & IN_ISDIR and mask & (IN_CREATE | IN_MOVED_TO):
-                # Files that were already in it would be missed: that is an error of the bench.
+                # Files already in it would be missed: that would be a bug of the bench.
                 folder = os.path.join(self.folders[watch], os.fsdecode(name))
                 self.add(folder)
                 if any(entry.endswith(".parquet") for entry in os.listdir(folder)):
@@ -74,7 +72,7 @@ class Watch:
 
 
 def watch(root):
-    """The life of the process that watches: prints `ready`, and the times once its input ends."""
+    """The main function of the watching process: prints `ready`, and the times once its input ends."""
     found = Watch(root)
     try:
         os.nice(-10)
@@ -91,7 +89,8 @@ def watch(root):
 
 
 def watched(root, act):
-    """What `act` gives, and the times at which files below a folder came and went meanwhile."""
+    """Calls `act`; returns its result, and the times at which files below a folder appeared and disappeared
+    meanwhile."""
     with subprocess.Popen([sys.executable, __file__, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         if child.stdout.readline() != "ready\n":
             raise RuntimeError("the process that watches the table did not start")
@@ -103,7 +102,7 @@ def watched(root, act):
 
 
 def moment(times):
-    """The time of a mixture in ms. Where a file replaces one of its name, it only comes."""
+    """The time in ms during which both versions are visible. A file that replaces one of the same name only appears."""
     both = times["came"] + times["went"]
     if len(times["came"]) < DAYS:
         raise RuntimeError(f"{len(times['came'])} data files came, expected at least {DAYS}")
@@ -117,7 +116,7 @@ def csv(rows, seed):
 
 
 class LocalTable:
-    """A table that `lakemill run` makes."""
+    """A table written by `lakemill run`."""
 
     def __init__(self, program, home, rows):
         self.program, self.folder = program, Folder(home)
@@ -139,7 +138,7 @@ class LocalTable:
 
 
 class RemoteTable:
-    """A table that a worker makes on S3."""
+    """A table written by a worker to S3."""
 
     def __init__(self, program, home, rows, args):
         def fill(place):
@@ -167,7 +166,7 @@ class RemoteTable:
 
 
 def measure(which, args, work):
-    """The figures of each change and program."""
+    """Measures each change with each program."""
     rows, tables = ROWS_QUICK if args.quick else ROWS, []
     try:
         for at, program in enumerate(args.lakemill):

@@ -1,9 +1,9 @@
-"""One SVG of a bench's medians: for each dataset and measure a bar a program, as a multiple of the best peer's."""
+"""Draws an SVG of a bench's medians: for each dataset and measure a bar per program, relative to the best peer."""
 
 from xml.sax.saxutils import escape
 
 MEASURES = [("cpu", "CPU time"), ("wall", "Wall time"), ("peak", "Peak memory"), ("size", "Output size")]
-# Distinct to the colour-blind, on white as on black.
+# Colour-blind safe, on white and on black.
 COLOURS = {"lakemill": "#0b7a6d", "duckdb": "#c98500", "polars": "#3f7fd1", "pyarrow": "#a6539b"}
 NAMES = {"lakemill": "Lakemill", "duckdb": "DuckDB", "polars": "Polars", "pyarrow": "pyarrow"}
 # Longer bars are cut, with their number beside them.

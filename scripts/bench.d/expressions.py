@@ -1,7 +1,6 @@
-"""What a run with expressions costs: a table of many rows with three of them, and the flights sample, by one program or by
-several in turns; see scripts/bench.
-
-The processor time of child processes counts, those too that outlive their parent: this process reaps them.
+"""Measures runs with expressions: a table of many rows with three of them, and the flights sample, by one program or by
+several alternately; see scripts/bench. CPU time includes child processes, even those that outlive their parent: this
+process reaps them.
 """
 
 import argparse
@@ -25,7 +24,8 @@ COLUMNS = [("id", "int64"), ("at", "timestamp"), ("site", "string"), ("reading",
 
 
 def make_table(folder, rows):
-    """The table's config and CSVs, made once; files of a million rows, all links to one, since its bytes are read as often."""
+    """Writes the table's config and CSVs once: files of a million rows, all links to one file, which is read once per
+    link."""
     if os.path.exists(os.path.join(folder, "complete")):
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -52,7 +52,7 @@ def make_table(folder, rows):
 
 
 def tree(pid):
-    """A process and all that descend from it."""
+    """A process and its descendants."""
     found = [pid]
     for at in found:
         try:
@@ -65,7 +65,7 @@ def tree(pid):
 
 
 def memory(pid):
-    """MiB of a process that no file backs."""
+    """Anonymous memory of a process, in MiB."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             kib = [int(line.split()[1]) for line in file if line.startswith(("RssAnon:", "RssShmem:"))]
@@ -75,7 +75,7 @@ def memory(pid):
 
 
 class Peak(threading.Thread):
-    """The most memory that a process and its descendants had at once, as sampled, and how many they were."""
+    """The peak of the sampled memory of a process and its descendants, and the largest number of processes."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -89,7 +89,7 @@ class Peak(threading.Thread):
 
 
 def measure(lakemill, source, out, threads):
-    """Wall and CPU seconds and peak memory of a run, its children with it."""
+    """Wall and CPU seconds and peak memory of a run, including its children."""
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(out)
     line = [lakemill, "run", os.path.join(source, "pipeline.json"), "--input", os.path.join(source, "lake"),
@@ -104,7 +104,7 @@ def measure(lakemill, source, out, threads):
         peak.over.set()
         peak.join()
         cpu = usage.ru_utime + usage.ru_stime
-        # Those that it left.
+        # Reaps orphaned descendants.
         while True:
             try:
                 _, _, usage = os.wait4(-1, 0)

@@ -1,6 +1,5 @@
-"""What an output holds, as DuckDB reads it, per partition: fingerprint.py DATASET FOLDER, a JSON array on stdout.
-
-Rows; for each column the values counted, and their sum (strings: the sum of their hashes).
+"""Summarizes an output per partition, as DuckDB reads it: fingerprint.py DATASET FOLDER prints a JSON array. It has the
+number of rows, and for each column the count of values and their sum (strings: the sum of their hashes).
 """
 
 import json

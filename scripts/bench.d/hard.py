@@ -1,5 +1,5 @@
-"""The dataset `hard`: what spreadsheets export. Semicolons, decimal commas, dots between thousands, dates written in two
-ways, quoted text with semicolons, quotes and newlines, and 3% of rows that can't be taken:
+"""The dataset `hard`, as spreadsheets export it. Semicolons, decimal commas, dots between thousands, dates written in
+two ways, quoted text with semicolons, quotes and newlines, and 3% of invalid rows:
 
 1% with text for a number, 1% with a date that isn't one, 0.5% cut short, 0.5% without their id.
 """

@@ -1,7 +1,7 @@
 """Installations to measure: `fleet` (Redis and S3 over HTTP), `mixed` (Redis and a folder), `embedded` (SQLite and a
 folder). Each has pipelines of one small CSV, converted beforehand, so that a further job finds nothing to do.
 
-Jobs are enqueued as anybody may: by a plain XADD on Redis, by the same as a row of the stream's table on SQLite.
+Jobs are enqueued by the documented means: a plain XADD on Redis, a row of the stream's table on SQLite.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ BUCKETS = {"pipelines": "svc-pipelines", "lake": "svc-lake", "warehouse": "svc-w
 ACCESS, SECRET, REGION = "bench", "bench-secret", "us-east-1"
 WEBHOOK_SECRET = "secret-of-the-webhook-in-benches"
 JOBS_SECONDS_MAX = 600
-# No events are to start runs: what is measured are the jobs that the bench enqueues.
+# Events must not start runs: only jobs that the bench enqueues are measured.
 CONFIG = {"version": 1, "auto_run": False, "mappings": [{"table": "t", "files": ["*.csv"], "columns": [
     {"name": "id", "type": "int64", "nullable": False}, {"name": "name", "type": "string"}]}]}
 CSV = b"id,name\n1,one\n2,two\n3,three\n"
@@ -42,7 +42,7 @@ class Redis:
         self.url = f"redis://127.0.0.1:{self.port}"
 
     def add(self, entries):
-        """One XADD an entry, sent together."""
+        """Sends one XADD per entry in a pipeline."""
         def packed(words):
             words = [str(word).encode() for word in words]
             return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
@@ -58,7 +58,7 @@ class Redis:
 
 
 class Sqlite:
-    """The file is made by the first worker."""
+    """The first worker creates the file."""
 
     process = None
 
@@ -83,7 +83,7 @@ class S3:
         self.process = Process([binary, "--host", "127.0.0.1", "--port", str(self.port), "--access-key", ACCESS, "--secret-key", SECRET,
                                 self.root], os.path.join(home, "log"))
         self.process.wait_until("its port", lambda: listens(self.port))
-        # By itself it sends head and body of an answer apart and waits 40 ms between them, which stores don't do.
+        # By default it sends head and body of a response in separate packets, 40 ms apart, which real stores don't do.
         try:
             self.process.answer_at_once()
         except OSError as error:
@@ -91,7 +91,7 @@ class S3:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def put(self, bucket, key, body):
-        """A PUT with signature version 4."""
+        """Sends a PUT with signature version 4."""
         host, path = f"127.0.0.1:{self.port}", f"/{bucket}/{key}"
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         digest, signed = hashlib.sha256(body).hexdigest(), "host;x-amz-content-sha256;x-amz-date"
@@ -139,7 +139,7 @@ def environment(store_url, kv_url, home):
 
 
 def await_work(worker):
-    """Waits until a worker is at work; the port at which it listens."""
+    """Waits until a worker is ready, and returns its port."""
     found = worker.wait_until("it to be at work", lambda: re.search(
         r"(?:the worker is at work|worker started).*?127\.0\.0\.1:(\d+)|"
         r"127\.0\.0\.1:(\d+).*?(?:the worker is at work|worker started)", worker.said()))
@@ -167,11 +167,11 @@ class Site:
         return server
 
     def prepare(self):
-        """Puts every pipeline there and has it converted."""
+        """Creates every pipeline and waits until it is converted."""
         for slug in self.slugs:
             self.store.put(BUCKETS["pipelines"], f"pipelines/{slug}/pipeline.json", json.dumps(CONFIG).encode())
             self.store.put(BUCKETS["lake"], f"pipelines/{slug}/data.csv", CSV)
-        # A CSV younger than this may still be written, for the folder store, and is asked about in every job, for the other.
+        # The folder store treats a younger CSV as still being written; with S3, every job checks a younger CSV again.
         time.sleep(6)
         worker = self.worker(4)
         self.await_records(self.enqueue(len(self.slugs)), len(self.slugs))
@@ -182,7 +182,7 @@ class Site:
             raise RuntimeError(f"{self.kind}: {tables} tables were made, expected {len(self.slugs)}; {worker.said()[-2000:]}")
 
     def worker(self, concurrency=1):
-        """Starts one, and waits until it is at work."""
+        """Starts a worker, and waits until it is ready."""
         worker = self.spawn(concurrency)
         worker.port = await_work(worker)
         return worker
@@ -195,7 +195,7 @@ class Site:
         return worker
 
     def enqueue(self, jobs):
-        """Enqueues so many, round the pipelines; what their ids start with."""
+        """Enqueues `jobs` jobs, round-robin over the pipelines; returns the prefix of their ids."""
         self.count += 1
         batch = f"b{self.count}-"
         slug = lambda number: self.slugs[number % len(self.slugs)]
@@ -207,7 +207,8 @@ class Site:
                             f"{batch}{number}.json")
 
     def await_records(self, batch, jobs, seconds_max=JOBS_SECONDS_MAX):
-        """Waits for the terminal record of every job; the times of the first and the last, in seconds since 1970."""
+        """Waits for the terminal record of every job; returns the times of the first and the last, in seconds since
+        1970."""
         times, missing = [], list(range(jobs))
         until = time.monotonic() + seconds_max
         while missing:
@@ -216,7 +217,7 @@ class Site:
             for worker in self.workers:
                 if worker.child.returncode is None:
                     worker.check()
-            # As a rule jobs end in their order: what lies far behind the first that is missing needs no look.
+            # Jobs end roughly in order, so records far behind the first missing one are not looked up.
             time.sleep(0.1)
             still = []
             for place, number in enumerate(missing):

@@ -1,5 +1,5 @@
-"""An SVG of how cost grows: wall seconds and peak memory by size, both axes logarithmic, so that cost in proportion to the
-input is a line of slope one, which is drawn for comparison."""
+"""Draws an SVG of wall seconds and peak memory by input size. Both axes are logarithmic, so cost proportional to the
+input has slope one; a line of that slope is drawn for comparison."""
 
 import math
 from xml.sax.saxutils import escape
@@ -26,7 +26,7 @@ def decades(values):
 
 
 def panel(lines, measure, title, unit, left):
-    """One pair of axes with a line for each of `lines`: name -> [(size, figures)]."""
+    """Draws one pair of axes with a line for each of `lines`: name -> [(size, figures)]."""
     xs = [at for points in lines.values() for at, _ in points]
     ys = [max(found[measure], 1e-3) for points in lines.values() for _, found in points]
     (x0, x1), (y0, y1) = decades(xs), decades(ys)
@@ -42,7 +42,7 @@ def panel(lines, measure, title, unit, left):
                    f'<text class="quiet" text-anchor="end" x="{left + LEFT - 6}" y="{py(10.0**power) + 4:.1f}">{short(10.0**power)}</text>')
     out.append(f'<text class="quiet" text-anchor="middle" x="{left + LEFT + wide / 2}" y="{HEIGHT - 12}">{escape(unit)}</text>')
     if measure == "wall":
-        # From the last point of the first line back, in proportion, as far as the axes go.
+        # The line of slope one runs back from the last point of the first line to the edge of the axes.
         at, found = next(iter(lines.values()))[-1]
         begin = max(10.0**x0, at * 10.0**y0 / max(found[measure], 1e-3))
         out.append(f'<path class="slope" d="M{px(begin):.1f},{py(found[measure] * begin / at):.1f}L{px(at):.1f},{py(found[measure]):.1f}"/>')

@@ -1,8 +1,8 @@
-"""Holds the services under a load for minutes, and reports how they bear it: latencies, failures, and whether the memory
-of each process stays what it was; see scripts/bench.
+"""Puts the services under load for minutes, and reports latencies, failures, and whether the memory of each process
+grows; see scripts/bench.
 
 Redis and a folder of objects; two workers and a web service. Nothing else is restarted or cleaned in between, so that
-what piles up would be seen.
+leaks would show.
 """
 
 import argparse
@@ -30,15 +30,15 @@ QUICK = {"pipelines": 200, "jobs": 2_000, "posts_a_second": 200, "sessions": 20,
 WORKERS, CONCURRENCY = 2, 4
 POSTERS = 8
 PASSWORD = "password of the load"
-# Between two requests of a session, in seconds: somebody who looks, and a page that asks by itself.
+# Pauses between two requests of a session, in seconds: of a person, and of a polling page.
 PAUSE_MEAN = 1.0
-# Of the requests of a session, so many ask for all pipelines, as the first view does.
+# Share of a session's requests that list all pipelines, as the first view does.
 HOME_SHARE = 0.02
 SAMPLE_SECONDS = 1.0
 
 
 class Memory(threading.Thread):
-    """Resident memory of processes, in MiB, once a second until it is told to end."""
+    """Samples the resident memory of processes, in MiB, once a second until stopped."""
 
     def __init__(self, processes):
         super().__init__(daemon=True)
@@ -57,7 +57,7 @@ class Memory(threading.Thread):
                     self.found[name].append(int(line.split()[1]) / 1024)
 
     def end(self):
-        """Of each process: the medians of the second and the last quarter of the time, and the peak. The first quarter
+        """For each process: the medians of the second and the last quarter of the time, and the peak. The first quarter
         fills caches and pools."""
         self.over.set()
         self.join()
@@ -67,7 +67,7 @@ class Memory(threading.Thread):
 
 
 def queue(site, web, size):
-    """So many jobs that wait when the workers start, over all pipelines; until the last has its record."""
+    """Enqueues jobs over all pipelines, starts the workers, and waits for the last record."""
     batch, begun = site.enqueue(size["jobs"]), time.time()
     filled = site.kv.process.memory()["rss"]
     workers = [site.spawn(CONCURRENCY) for _ in range(WORKERS)]
@@ -100,14 +100,14 @@ def posts(site, web, size):
 
 
 class Session(threading.Thread):
-    """Somebody in a browser who has logged in, and looks at one thing after another."""
+    """A logged-in browser session that opens one view after another."""
 
     def __init__(self, port, slugs, seed):
         super().__init__(daemon=True)
         self.slugs, self.random = slugs, random.Random(seed)
         self.latencies, self.homes, self.failures = [], [], []
         self.client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        # One after another: the service works on two passwords at a time.
+        # Sessions log in one by one: the service checks two passwords at a time.
         wanted, json_type = json.dumps({"password": PASSWORD}), {"Content-Type": "application/json"}
         status, self.cookie = self.ask(self.client, "POST", "/api/auth/login", wanted, json_type)
         if status != 200 or not self.cookie:
@@ -148,7 +148,7 @@ class Session(threading.Thread):
 
 
 def sessions(site, web, size):
-    """So many sessions at a time on one web service, while a worker does jobs."""
+    """Concurrent sessions on one web service, while a worker runs jobs."""
     worker = site.worker(CONCURRENCY)
     site.enqueue(len(site.slugs))
     people = [Session(web.port, site.slugs, seed) for seed in range(size["sessions"])]

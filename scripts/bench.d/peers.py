@@ -1,4 +1,4 @@
-"""One conversion by a peer, in this process: peers.py PEER DATASET CSV_FOLDER OUT"""
+"""Runs one conversion by a peer, in this process: peers.py PEER DATASET CSV_FOLDER OUT"""
 
 import glob
 import os
@@ -22,7 +22,7 @@ def run_duckdb(name, data, out):
                  bool="BOOLEAN")
     schema, extra, select, delimiter, end = DATASETS[name]["schema"], "", "*", ",", "\\n"
     if name == "hard":
-        # Its own readers of marks and of broken rows are faster than replacing and casting text.
+        # DuckDB's options for separators and broken rows are faster than replacing and casting text.
         types |= dict(date="VARCHAR", ts="VARCHAR")
         delimiter, end = ";", "\\r\\n"
         extra = ", decimal_separator=',', thousands='.', ignore_errors=true"
@@ -76,7 +76,7 @@ def run_polars(name, data, out):
 
 
 def polars_hard(pl, data, schema):
-    """Text, of which each column is made; a row stays if none of its values was lost by that."""
+    """Reads text and casts each column; keeps a row if no value was lost by casting."""
     frame = pl.scan_csv(files(data), schema={n: pl.String for n, _ in schema}, separator=";", has_header=True,
                         truncate_ragged_lines=True)
     text = lambda n: pl.col(n).str.replace_all(".", "", literal=True)
@@ -95,7 +95,7 @@ def polars_hard(pl, data, schema):
 
 
 def arrow_hard(pa, scanner, schema, kinds):
-    """As polars_hard, batch by batch; what can't be cast is dropped first, since arrow has no cast that forgives."""
+    """Like polars_hard, batch by batch; drops values that can't be cast first, since Arrow has no lenient cast."""
     import pyarrow.compute as pc
     number = dict(i64=r"^[+-]?\d+$", f64=r"^[+-]?(\d+(\.\d*)?|\.\d+)$")
     for batch in scanner.to_batches():

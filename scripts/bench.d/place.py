@@ -1,5 +1,5 @@
-"""A store with the CSVs of one pipeline, and a worker that converts them; maybe behind a proxy that delays and counts requests.
-Figures are those of single jobs, which are enqueued as anybody may, or started by an event.
+"""A store with the CSVs of one pipeline, and a worker that converts them; optionally behind a proxy that delays and
+counts requests. Measures single jobs, which are enqueued or started by an event.
 """
 
 import datetime
@@ -50,14 +50,14 @@ class Place:
         return os.path.join(self.store.root, BUCKETS["lake"], LAKE, key)
 
     def link(self, path, key, digest=None):
-        """Puts an object that shares the bytes of a file. `digest`: the file's MD5, if it is known."""
+        """Puts an object as a link to a file. `digest`: the file's MD5, if known."""
         target = self.path(key)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.link(path, target)
         self.tag(path, key, digest)
 
     def tag(self, path, key, digest=None):
-        """Writes down the tag of an object, which the server would make of all its bytes for each request."""
+        """Stores the ETag of an object, which the server would otherwise compute from its bytes for each request."""
         if not self.store.process:
             return
         if not digest:
@@ -67,7 +67,7 @@ class Place:
             json.dump({"e_tag": digest}, file)
 
     def change(self, key, text):
-        """Puts an object, new or instead of another; links to the other keep its bytes."""
+        """Puts or replaces an object; links to the replaced file keep its bytes."""
         os.makedirs(os.path.dirname(self.path(key)), exist_ok=True)
         if os.path.exists(self.path(key)):
             os.unlink(self.path(key))
@@ -93,7 +93,7 @@ class Place:
         return self.measure(lambda: self.kv.add([[["job_id", name], ["pipeline", SLUG]]]))
 
     def job_of_event(self, key):
-        """Figures of the job that the event of an object starts. The wait for further events is part of the CPU seconds."""
+        """Figures of the job that the event of an object starts. The CPU seconds include the debounce window."""
         return self.measure(lambda: self.tell(key))
 
     def records(self):
@@ -101,7 +101,7 @@ class Place:
         return {name for name in os.listdir(folder) if name.endswith(".json")} if os.path.isdir(folder) else set()
 
     def measure(self, start):
-        """Figures of the job that `start` brings about."""
+        """Figures of the job that `start` causes."""
         known = self.records()
         if self.proxy:
             self.proxy.counts()
@@ -115,7 +115,7 @@ class Place:
             if time.monotonic() > until:
                 raise RuntimeError(f"a job has no record after {JOB_SECONDS_MAX} s: {self.worker.said()[-2000:]}")
             time.sleep(0.05)
-        # The job acknowledges its entry.
+        # Waits until the job has acknowledged its entry.
         time.sleep(0.3)
         with open(os.path.join(self.store.root, BUCKETS["pipelines"], LAKE, "jobs", new.pop()), encoding="utf-8") as file:
             record = json.load(file)
@@ -127,7 +127,7 @@ class Place:
         if record["attempt"] > 1:
             troubles = [line for line in self.worker.said()[heard:].splitlines() if '"level":"info"' not in line]
             print(f"the job took {record['attempt']} attempts; its worker said:", *troubles, sep="\n", file=sys.stderr, flush=True)
-        # The record's own duration is that of the last attempt.
+        # The duration in the record covers the last attempt only.
         enqueued, started, finished = (datetime.datetime.fromisoformat(record[name])
                                        for name in ("enqueued_at", "started_at", "finished_at"))
         return {"wall": (finished - enqueued).total_seconds(), "run": (finished - started).total_seconds(),

@@ -12,7 +12,8 @@ ANSWER_SECONDS_MAX = 120
 
 
 class Posters:
-    """So many clients of one order (see posts.py), ready to begin. `step`: how far apart they begin among the pipelines."""
+    """`count` clients with one configuration (see posts.py), ready to start. `step`: the offset between the pipelines
+    they start with."""
 
     def __init__(self, order, count, step):
         self.seconds = order["seconds"]
@@ -35,14 +36,14 @@ class Posters:
         self.close()
 
     def start(self):
-        """Has them begin together, and waits until they do."""
+        """Starts all clients at once, and waits until they run."""
         start = time.monotonic() + START_SECONDS
         for client in self.clients:
             print(start, file=client.stdin, flush=True)
         time.sleep(max(0, start - time.monotonic()))
 
     def answers(self, worker):
-        """What each found, once all have ended."""
+        """Waits for all clients, and returns their results."""
         found = []
         for client in self.clients:
             said, errors = client.communicate(timeout=self.seconds + ANSWER_SECONDS_MAX)

@@ -1,8 +1,8 @@
-"""One client that posts events over a connection that it keeps, as fast as it is answered or so many a second; see
+"""A client that posts events over a persistent connection, as fast as it is answered or at a given rate; see
 posters.py.
 
-Reads a JSON object from standard input, says `ready`, reads when to start, and prints a JSON object: the client is a
-process of its own, so that clients don't wait for each other.
+Reads a JSON object from standard input, says `ready`, reads when to start, and prints a JSON object: each client is a
+separate process, so that clients don't wait for each other.
 """
 
 import json
@@ -14,7 +14,7 @@ import urllib.parse
 
 
 def answer(client, buffer):
-    """The status line and headers of one answer, read to its end, and whether the server closes the connection."""
+    """Reads one response; returns its status line and headers, and whether the server closes the connection."""
     while True:
         end = buffer.find(b"\r\n\r\n")
         if end >= 0:

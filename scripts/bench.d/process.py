@@ -1,4 +1,4 @@
-"""Processes that a bench starts, and what /proc says of them. None outlives the bench, however it ends."""
+"""Child processes of a bench, and their figures from /proc. No child outlives the bench."""
 
 import ctypes
 import os
@@ -36,12 +36,12 @@ class Process:
             return file.read()
 
     def check(self):
-        """Fails if it has ended."""
+        """Fails if the process has ended."""
         if self.child.poll() is not None:
             raise RuntimeError(f"`{self.words[0]}` ended with {self.child.returncode}: {self.said()[-2000:].strip()}")
 
     def wait_until(self, what, condition):
-        """What the condition gives, once that is true."""
+        """Waits until the condition is true, and returns its value."""
         until = time.monotonic() + START_SECONDS_MAX
         while True:
             self.check()
@@ -90,7 +90,7 @@ class Process:
         return [int(re.search(rf"{name}:\s*(\d+)", status).group(1)) / 1024 for name in ("VmRSS", "VmHWM")]
 
     def stop(self):
-        """Asks it to end, and waits; the CPU seconds of its life."""
+        """Stops the process, and returns its total CPU seconds."""
         self.check()
         os.kill(self.pid, signal.SIGTERM)
         until = time.monotonic() + STOP_SECONDS_MAX
@@ -113,7 +113,7 @@ class Process:
             self.child.wait()
 
     def memory(self):
-        """MiB: resident, its own share of that, what no file stands behind, and the file pages of DuckDB and the program."""
+        """Memory in MiB: resident, proportional, anonymous, and the file pages of DuckDB and the program."""
         kib = {"rss": 0, "pss": 0, "anonymous": 0, "duckdb": 0, "program": 0}
         name = ""
         with open(f"/proc/{self.pid}/smaps", encoding="utf-8", errors="replace") as file:
@@ -125,7 +125,7 @@ class Process:
                     continue
                 if words[0] in ("Rss:", "Pss:", "Anonymous:"):
                     kib[words[0][:-1].lower()] += int(words[1])
-                # Pages of a file that were written to are no longer the file's.
+                # Written pages of a private mapping no longer belong to the file.
                 if name and words[0] in ("Rss:", "Anonymous:"):
                     kib[name] += int(words[1]) if words[0] == "Rss:" else -int(words[1])
         found = {key: value / 1024 for key, value in kib.items()}
@@ -140,7 +140,7 @@ def cpu_of(pid):
 
 
 def apart(act, *args):
-    """Calls a function in a process of its own: a child's peak memory counts from its parent's."""
+    """Calls a function in a separate process: a child's peak memory counts from its parent's."""
     pid = os.fork()
     if pid == 0:
         try:

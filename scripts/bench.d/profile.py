@@ -1,6 +1,5 @@
-"""Says by which parts `lakemill run` spends its CPU on the bench's datasets; see scripts/bench.
-
-`perf` samples all threads by the CPU's clock; each sample counts for the part that its function belongs to.
+"""Reports the share of CPU time of each part of `lakemill run` on the bench's datasets; see scripts/bench. `perf`
+samples all threads by CPU time; each sample counts for the part that its function belongs to.
 """
 
 import argparse
@@ -13,7 +12,7 @@ import sys
 from bench import command, warm
 from terminal import print_table
 
-# What belongs to a part by its shared object, and what by its function; the first that fits.
+# The part of a sample, by its shared object or its function; the first match counts.
 PARTS = [
     ("kernel", "kernel", None),
     ("DuckDB", "duckdb", None),
@@ -44,7 +43,7 @@ def profile(name, args):
     data, out, record = (os.path.join(folder, name) for folder in (args.data, args.out, os.path.join(args.out, "perf")))
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(os.path.dirname(record), exist_ok=True)
-    # What earlier runs wrote is none of this one's work.
+    # Flushes the writes of earlier runs, which would disturb this one.
     os.sync()
     warm(data)
     perf = ["perf", "record", "-q", "-F", "2000", "-e", "cpu-clock", "-o", record, "--"]

@@ -1,7 +1,6 @@
-"""A proxy before an S3 server, which delays every request, counts them, and notes when data files came and went.
-
-It also makes up for what the server lacks and stores in earnest have: tags in listings, and conditional writes to a key that
-wait for each other.
+"""A proxy in front of an S3 server. It delays and counts requests, and records when data files appeared and
+disappeared. It also adds features of production stores that the server lacks: ETags in listings, and serialized
+conditional writes to a key.
 """
 
 import asyncio
@@ -16,12 +15,12 @@ import time
 
 from process import cpu_of
 
-# Bytes that are passed on at once; a head is shorter.
+# Size of a forwarded chunk in bytes; a head is shorter.
 PIECE = 1 << 18
 
 
 class Line:
-    """One direction of a network, which all connections share; `rate` in bytes a second, 0 for as fast as can be."""
+    """One direction of a network, shared by all connections; `rate` in bytes per second, 0 for unlimited."""
 
     def __init__(self, rate):
         self.rate, self.free = rate, 0.0
@@ -34,8 +33,8 @@ class Line:
 
 
 class Proxy:
-    """Passes requests on, each after a delay, and counts them. One thread for all connections: many would wait for each
-    other more than for the delay."""
+    """Forwards requests after a delay, and counts them. Uses one thread for all connections: contention between several
+    would exceed the delay."""
 
     def __init__(self, upstream, delay, rate, root):
         self.upstream, self.delay, self.root = upstream, delay, root
@@ -77,7 +76,8 @@ class Proxy:
 
     @staticmethod
     async def next_head(reader, answers):
-        """The next request. If the server ends the connection before it, so do we, or the client would take it for a good one."""
+        """Waits for the next request. If the server closes the connection, closes the client's too, so that the client
+        doesn't reuse it."""
         head, end = (asyncio.ensure_future(awaited) for awaited in (reader.readuntil(b"\r\n\r\n"), answers.read(1)))
         await asyncio.wait((head, end), return_when=asyncio.FIRST_COMPLETED)
         for waiting in (head, end):
@@ -117,7 +117,7 @@ class Proxy:
             await self.body(answers, writer, length(answer), self.down)
 
     def note(self, method, target, sent, answer):
-        """Keeps the time of an answer that made Parquet files visible in a bucket, or removed them."""
+        """Records the time of a response to a request that added or removed Parquet files."""
         key, _, query = target.partition(b"?")
         parameters = {parameter.partition(b"=")[0] for parameter in query.split(b"&")}
         is_file, now = key.endswith(b".parquet"), time.monotonic()
@@ -145,7 +145,7 @@ class Proxy:
 
     @staticmethod
     async def body(source, target, left, line, is_kept=False):
-        """Passes a body on, and returns it if it is to be kept."""
+        """Forwards a body, and returns it if `is_kept`."""
         kept = bytearray()
         while left:
             piece = await source.read(min(left, PIECE))
@@ -160,7 +160,7 @@ class Proxy:
         return bytes(kept)
 
     async def tagged(self, source, answer, bucket, is_chunked):
-        """A listing with the tags that the server keeps beside the objects."""
+        """Adds ETags to a listing from the files that the server keeps beside the objects."""
         pieces = [piece async for _, piece in self.chunks(source)] if is_chunked else [await source.readexactly(length(answer))]
 
         def with_tag(found):
@@ -177,7 +177,7 @@ class Proxy:
 
     @staticmethod
     async def chunks(source):
-        """Each chunk as it is framed, and its content."""
+        """Yields each chunk with its framing, and its content."""
         size = None
         while size != 0:
             line = await source.readuntil(b"\r\n")
@@ -192,19 +192,19 @@ def length(head):
 
 
 def internal(bucket, key):
-    """Where the server keeps what it knows of an object."""
+    """The path at which the server stores an object's metadata."""
     encoded = [base64.urlsafe_b64encode(word.encode()).decode().rstrip("=") for word in (bucket, key)]
     return f".bucket-{encoded[0]}.object-{encoded[1]}.internal.json"
 
 
 def proxy(upstream, delay, rate, root):
-    """The life of the proxy's process: prints its port, then for each line that it reads what happened since the last one:
-    `changes` (times of Parquet files that came and went) or `counts` (of requests)."""
+    """The main function of the proxy's process: prints its port, then for each line it reads, the events since the last
+    one: `changes` (times at which Parquet files appeared or disappeared) or `counts` (of requests)."""
     asyncio.run(Proxy(upstream, delay, rate, root).serve())
 
 
 class Delayed:
-    """The proxy as its users see it."""
+    """A handle to the proxy's process."""
 
     def __init__(self, upstream, delay, rate, root):
         self.child = subprocess.Popen([sys.executable, __file__, str(upstream), str(delay), str(rate), root],

@@ -1,9 +1,9 @@
-"""What a query costs over DuckDB alone on the same files, and what a page of rows costs wherever it begins; see
+"""Measures the overhead of queries over plain DuckDB on the same files, and pages of rows at several offsets; see
 scripts/bench.
 
-`lakemill up --demo` runs in a folder that is removed at the end, with the sample (365 files) and a table of many rows (100
-files). DuckDB is of the same version and has as many threads: once as a database that stays and knows the files already,
-once as a new one for each query, in a process that stays.
+`lakemill up --demo` runs in a folder that is removed at the end, with the sample (365 files) and a table of many rows
+(100 files). DuckDB has the same version and as many threads. It is measured with a warm database, and with a new
+database for each query, both in a persistent process.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Service:
 
 
 def make_readings(service, data, rows):
-    """A table of so many rows. Its files are one, linked: its bytes are read as often as it is named."""
+    """Creates a table with `rows` rows. Its files are links to one file, which is read once per link."""
     folder = os.path.join(data, "objects", "svc-lake", "pipelines", "readings")
     config = {"version": 1, "title": "Readings", "auto_run": False, "mappings": [
         {"table": "readings", "files": ["*.csv"], "columns": [{"name": n, "type": t} for n, t in COLUMNS], "partition_by": ["site"]}]}
@@ -57,7 +57,7 @@ def make_readings(service, data, rows):
 
 
 def plain(data, threads, tables):
-    """DuckDB with a view of each table."""
+    """Opens DuckDB with a view of each table."""
     found = duckdb.connect(config={"threads": threads})
     for table in tables:
         files = os.path.join(data, "objects", "svc-warehouse", "pipelines", table, table, "**", "*.parquet")
@@ -72,7 +72,7 @@ def timed(work):
 
 
 def compare(service, data, threads, other, case, times):
-    """Milliseconds of each, in turns; the answers must agree."""
+    """Milliseconds of both, run alternately; the results must agree."""
     _, table, sql = case
     sql = sql.format(t=table)
     ours, staying, new = [], [], []
@@ -82,7 +82,7 @@ def compare(service, data, threads, other, case, times):
         took_new, _ = timed(lambda: plain(data, threads, [table]).execute(sql).fetchall())
         if len(answer["rows"]) != len(rows) or (len(rows) == 1 and int(answer["rows"][0][0]) != rows[0][0]):
             raise RuntimeError(f"`{sql}` gave {answer['rows'][:3]} here and {rows[:3]} in DuckDB")
-        # The first few open what the later ones find open.
+        # The first few fill caches and are not counted.
         if turn >= 3:
             ours.append(took)
             staying.append(took_staying)

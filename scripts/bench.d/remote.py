@@ -1,8 +1,7 @@
-"""A run over a network: many small objects and a large one, from a folder, from an S3 server, and from the same server with
-a delay of every request; see scripts/bench.
-
-Each place has a worker of its own, which does three jobs: all is new, nothing changed, one small object changed. What the
-network takes by itself is measured with curl, which gets the same objects through the same proxy.
+"""Measures runs over a network: many small objects and a large one, from a folder, from an S3 server, and from the same
+server with a delay added to every request; see scripts/bench. Each store has its own worker, which runs three jobs: all
+sources new, nothing changed, one small object changed. As a baseline for the network, curl gets the same objects
+through the same proxy.
 """
 
 import argparse
@@ -29,12 +28,12 @@ PARTS_AT_ONCE = 8
 
 
 def text_of(at, rows=SMALL_ROWS, seed=1):
-    """A small object, whose rows are a partition of their own."""
+    """A small object, whose rows form one partition."""
     return HEADER + block(rows, 1, seed).replace(b",s00000,", f",s{at:05d},".encode())
 
 
 def make(home, files, big_mb):
-    """The objects, once for all places."""
+    """Writes the objects, once for all stores."""
     os.makedirs(os.path.join(home, "small"))
     plain = block(SMALL_ROWS, 1)
     for at in range(files):
@@ -55,7 +54,7 @@ def config():
 
 
 class RemotePlace(Place):
-    """The objects of `make` in one of the stores."""
+    """One of the stores, with the objects of `make`."""
 
     def __init__(self, kind, args, home, data):
         def fill(place):
@@ -66,20 +65,20 @@ class RemotePlace(Place):
         super().__init__(args.lakemill, home, config(), fill, None if kind == "folder" else args.s3s_fs, delay, rate)
 
     def fetch(self, names, big_bytes):
-        """Seconds that curl takes for all objects: the small ones, then the large one in parts."""
+        """Seconds that curl takes to get all objects: the small ones, then the large one in parts."""
         big, ranges = self.presigned("GET", "lake", "big.csv"), range(0, big_bytes, PART_BYTES)
         small = curl((f'url = "{self.presigned("GET", "lake", f"small/{name}")}"\n' for name in names), AT_ONCE)
         return small + curl((f'url = "{big}"\nrange = "{at}-{min(at + PART_BYTES, big_bytes) - 1}"\n' for at in ranges), PARTS_AT_ONCE)
 
     def publish(self, made):
-        """Seconds that curl takes to put what a run made of them, where no job lists it."""
-        # The proxy knows no answer before a body.
+        """Seconds that curl takes to upload the output of a run, under a prefix that no job lists."""
+        # The proxy doesn't support `Expect: 100-continue`.
         put = 'header = "Expect:"\nupload-file'
         return curl((f'url = "{self.presigned("PUT", "warehouse", f"alone/{name}")}"\n{put} = "{os.path.join(made, name)}"\n'
                      for name in sorted(os.listdir(made))), AT_ONCE)
 
     def presigned(self, method, bucket, key):
-        """A request that needs no headers, for an hour."""
+        """A presigned URL that is valid for an hour."""
         now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         host, path = f"127.0.0.1:{self.proxy.port}", f"/{BUCKETS[bucket]}/{LAKE}/{key}"
         scope = [now[:8], REGION, "s3", "aws4_request"]
@@ -98,8 +97,8 @@ PLACES = {"folder": "a folder", "s3": "S3", "delayed": "S3, delayed"}
 
 
 def curl(requests, at_once):
-    """Seconds that curl takes for all of them; each is a few lines of its config."""
-    # `next` ends what is said of one URL.
+    """Seconds that curl takes for all requests, each given as lines of its config."""
+    # `next` separates the options of two URLs.
     lines = "next\n".join(request + 'output = "/dev/null"\n' for request in requests)
     begin = time.monotonic()
     subprocess.run(["curl", "-sfZ", "--no-progress-meter", "--parallel-max", str(at_once), "-K", "-"], input=lines, text=True, check=True)
@@ -107,14 +106,14 @@ def curl(requests, at_once):
 
 
 def keep(place, made):
-    """Links what the place's run made into one folder."""
+    """Links the output files of the run into one folder."""
     os.makedirs(made)
     for at, path in enumerate(glob.iglob(os.path.join(place.store.root, BUCKETS["warehouse"], "**", "*.parquet"), recursive=True)):
         os.link(path, os.path.join(made, f"{at:06d}.parquet"))
 
 
 def measure(kind, args, home, data):
-    """The figures of each job, and the seconds that curl takes to get its objects and to put what it makes."""
+    """Measures each job, and curl's times for downloading its objects and uploading its output."""
     names = sorted(os.listdir(os.path.join(data, "small")))
     place = RemotePlace(kind, args, os.path.join(home, kind), data)
     made = os.path.join(data, "made")
@@ -153,7 +152,7 @@ def main():
     shutil.rmtree(home, ignore_errors=True)
     data = os.path.join(home, "data")
     try:
-        # In a process of its own, since a child's peak memory counts from its parent's.
+        # In a separate process, since a child's peak memory counts from its parent's.
         subprocess.run([sys.executable, __file__, "make", data, str(args.files), str(args.big_mb)], check=True)
         rows, alone, all_new = [], {}, {}
         for kind, title in PLACES.items():

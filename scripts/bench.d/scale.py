@@ -1,7 +1,6 @@
-"""How the cost of a run grows with its input: rows, files, partitions, columns, one large file, threads, and what changed
-since the last run; see scripts/bench. Each point is a `lakemill run` on a folder that is made for it and removed after.
-
-Folders are made by a process of their own, since a child's peak memory counts from its parent's.
+"""Measures how the cost of a run grows with rows, files, partitions, columns, the size of one file, threads, and
+changes since the last run; see scripts/bench. Each point is a `lakemill run` on a temporary folder. A separate process
+creates the folders, since a child's peak memory counts from its parent's.
 """
 
 import argparse
@@ -35,7 +34,7 @@ COLUMNS = [("id", "int64"), ("at", "timestamp"), ("site", "string"), ("reading",
 
 
 class Folder:
-    """A lake of one table, and where its Parquet goes."""
+    """A lake with one table, and its output folder."""
 
     def __init__(self, path):
         self.path = path
@@ -59,7 +58,7 @@ class Folder:
         return sum(os.path.getsize(os.path.join(d, f)) for d, _, fs in os.walk(self.input) for f in fs)
 
     def run(self, lakemill, threads, cores=None):
-        """Wall and CPU seconds, and peak memory in MiB, of one run; on so many of the cores, or on all."""
+        """Wall and CPU seconds, and peak memory in MiB, of one run on `cores` cores, or on all."""
         return {**self.result(lakemill, threads, cores)[0], "bytes": self.bytes()}
 
     def result(self, lakemill, threads, cores=None):
@@ -68,7 +67,7 @@ class Folder:
         return figures, json.loads(printed) if prints_json(lakemill) else {"tables": tables_of(printed)}
 
     def printed(self, lakemill, threads, cores=None):
-        """The figures of one run, and what it printed."""
+        """The figures of one run, and its standard output."""
         allowed = sorted(os.sched_getaffinity(0))[:cores]
         line = [lakemill, "run", os.path.join(self.path, "pipeline.json"), "--input", self.input, "--output", self.output,
                 "--threads", str(threads), *(["--json"] if prints_json(lakemill) else [])]
@@ -94,7 +93,7 @@ def prints_json(lakemill):
 
 
 def tables_of(printed):
-    """Figures of tables as version 0.1 prints them: words in columns, where a size is a number and its unit."""
+    """Parses the table of figures that version 0.1 prints: columns of words, where a size is a number and a unit."""
     head, *lines = [line.split() for line in printed.splitlines()]
     number = lambda word: int(word.replace(",", ""))
     tables = {}
@@ -106,7 +105,7 @@ def tables_of(printed):
 
 
 def rows(folder, count):
-    """So many rows in files of a million; the files are one, linked, since its bytes are read as often as it is named."""
+    """Writes `count` rows in files of a million. The files are links to one file, which is read once per link."""
     folder.config()
     whole, rest = divmod(count, BLOCK_ROWS)
     if whole:
@@ -118,7 +117,7 @@ def rows(folder, count):
 
 
 def files(folder, count):
-    """So many files of 200 rows in one table."""
+    """Writes `count` files of 200 rows for one table."""
     folder.config()
     text = block(200, SITES)
     for at in range(count):
@@ -126,13 +125,13 @@ def files(folder, count):
 
 
 def partitions(folder, count):
-    """A million rows that fall into so many partitions."""
+    """Writes a million rows for `count` partitions."""
     folder.config(partition_by=["site"])
     folder.write("all.csv", block(BLOCK_ROWS, count))
 
 
 def columns(folder, count):
-    """Four million cells in so many columns."""
+    """Writes four million cells in `count` columns."""
     import numpy as np
     rows = 4_000_000 // count
     g = np.random.Generator(np.random.PCG64(2))
@@ -144,7 +143,7 @@ def columns(folder, count):
 
 
 def large(folder, gigabytes):
-    """One file of so many GB."""
+    """Writes one file of `gigabytes` GB."""
     folder.config()
     text = block(BLOCK_ROWS, SITES)
     path = folder.write("all.csv", text)
@@ -154,7 +153,7 @@ def large(folder, gigabytes):
 
 
 def sources(folder, count):
-    """So many files of 2,000 rows, each with a partition of its own; made a second time, one of them is another."""
+    """Writes `count` files of 2,000 rows, each for its own partition; a second call changes one of them."""
     folder.config(partition_by=["site"])
     if os.path.isdir(folder.output):
         folder.write("00/00000.csv", block(2_000, 1, seed=9))
@@ -175,14 +174,14 @@ SERIES = {
 
 
 def measure(series, at, args):
-    """The points of one size: (what it is, figures)."""
+    """Measures one size: [(label, figures)]."""
     shutil.rmtree(os.path.join(args.work, "scale"), ignore_errors=True)
     folder = Folder(os.path.join(args.work, "scale"))
     make = lambda: subprocess.run([sys.executable, __file__, "make", series, str(at), folder.path], check=True)
     make()
     found = []
     if series in ("large", "rows") and at == SERIES[series][1][-1]:
-        # With one thread for rows, another still reads, hashes and cuts beside it.
+        # With one thread for rows, another still reads, hashes and splits in parallel.
         for what, cores in (("1 thread, 1 core", 1), ("1 thread", None)):
             found.append((what, folder.run(args.lakemill, 1, cores)))
             shutil.rmtree(folder.output)

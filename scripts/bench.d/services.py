@@ -1,4 +1,4 @@
-"""Measures the worker on real parts and reports medians; see scripts/bench.
+"""Measures workers with real backends and reports medians; see scripts/bench.
 
 Everything listens on the loopback only, in a folder that is removed at the end.
 """
@@ -19,7 +19,7 @@ from posters import Posters
 from terminal import listed, print_table, spread
 
 PARTS = ["jobs", "latency", "webhooks", "memory"]
-# Workers, jobs at a time in each.
+# Numbers of workers, and concurrent jobs of each.
 FLEETS = [(1, 1), (1, 4), (3, 1), (3, 4)]
 CLIENTS = 8
 MEMORY_JOBS = 100
@@ -28,7 +28,7 @@ QUICK = {"pipelines": 40, "jobs": 200, "latencies": 10, "post_seconds": 2.0, "id
 
 
 def measure_jobs(site, size, fleet):
-    """Jobs that find nothing to do: from the start of the workers to the last terminal record."""
+    """Jobs without changes to convert: from the start of the workers to the last terminal record."""
     workers, concurrency = fleet
     batch, before = site.enqueue(size["jobs"]), site.cpu()
     begun = time.time()
@@ -47,10 +47,10 @@ def measure_jobs(site, size, fleet):
 
 
 def measure_latency(site, size):
-    """One job at a time on an idle worker: from before it is enqueued to its terminal record."""
+    """One job at a time on an idle worker: from before the enqueue to the terminal record."""
     worker, found = site.worker(), []
     for _ in range(size["latencies"] + 1):
-        # Not in step with anything that the worker does now and then.
+        # A random pause avoids synchronizing with the worker's periodic tasks.
         time.sleep(random.uniform(0.3, 0.8))
         begun = time.monotonic()
         record = site.record(site.enqueue(1), 0)
@@ -64,7 +64,7 @@ def measure_latency(site, size):
 
 
 def measure_posts(site, size, is_right):
-    """Posts of one record each over connections that are kept, as fast as they are answered."""
+    """Posts of one record each over persistent connections, as fast as they are answered."""
     worker = site.worker()
     order = {"port": worker.port, "slugs": site.slugs, "bucket": BUCKETS["lake"], "secret": WEBHOOK_SECRET if is_right else "wrong",
              "status": 200 if is_right else 401, "seconds": size["post_seconds"]}
@@ -85,7 +85,7 @@ def measure_posts(site, size, is_right):
 
 
 def measure_memory(site, size):
-    """A worker that has nothing to do, and the same after some jobs."""
+    """An idle worker, before and after some jobs."""
     worker = site.worker()
     time.sleep(size["idle_seconds"])
     idle = worker.memory()
@@ -100,7 +100,7 @@ def measure_memory(site, size):
             {"part": "memory", "site": site.kind, "when": f"after {MEMORY_JOBS} jobs", **after, "idle_cpu": idle_cpu}]
 
 
-# Of each part: what a row is known by, then the columns with their field, digits and factor.
+# For each part: the columns that identify a row, then the figures with their field, digits and factor.
 TABLES = {
     "jobs": (["site", "workers", "concurrency"], [
         ("jobs/s", "rate", 0, 1), ("running jobs/s", "running", 0, 1), ("wall s", "wall", 2, 1), ("CPU s workers", "cpu", 2, 1),
@@ -156,7 +156,7 @@ def round_of(site, size, args):
 
 
 def show_commands(site):
-    """What is run, so that anybody can do it by hand."""
+    """Prints the commands, so that they can be run by hand."""
     for server in site.servers:
         print("ran:", " ".join(word or "''" for word in server.words), file=sys.stderr)
     shown = " ".join(f"{name}={value}" for name, value in site.env.items() if name not in ("PATH", "LD_LIBRARY_PATH"))

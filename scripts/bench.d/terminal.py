@@ -1,4 +1,4 @@
-"""What benches read from their command line and print."""
+"""Command-line arguments and printed tables of benches."""
 
 import argparse
 
@@ -15,7 +15,7 @@ def listed(allowed):
 
 
 def print_table(head, rows, names, markdown):
-    """Prints rows under their head. The first `names` columns are text, the others figures, which end together."""
+    """Prints rows under their head. The first `names` columns are text, the others right-aligned figures."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     pad = lambda row: [c.ljust(w) if i < names else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
     if markdown:
@@ -26,7 +26,7 @@ def print_table(head, rows, names, markdown):
 
 
 def spread(values):
-    """Quantiles of some values, as they are reported; nothing of none."""
+    """Quantiles of some values for the report; empty if there are no values."""
     values = sorted(values) or [float("nan")]
     at = lambda share: values[min(len(values) - 1, int(share * len(values)))]
     return {"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": values[-1]}

@@ -1,4 +1,4 @@
-"""Lakes of very many sources of one row, which take little of the disk: most sources are links to a few files."""
+"""Lakes with very many one-row sources that take little disk space: most sources are links to a few files."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ def name(at):
 
 
 class Links:
-    """Files that sources are linked to, and the digests of their bytes."""
+    """Files that sources link to, and their digests."""
 
     def __init__(self, folder, contents):
         self.folder, self.contents = folder, contents

@@ -1,7 +1,8 @@
-"""Measures the web service on the flights tables and a folder: latencies at so many clients at a time; see scripts/bench.
+"""Measures the web service on the flights tables and a folder: latencies by number of concurrent clients; see
+scripts/bench.
 
-`lakemill up --demo` runs in a folder that is removed at the end. Each client is a process of its own, with a connection
-that it keeps, and sends its next request when the last one is answered.
+`lakemill up --demo` runs in a folder that is removed at the end. Each client is a process with one persistent
+connection, and sends its next request when the last one is answered.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def ask(client, method, path, body, headers):
 
 
 def load(port, cookie, case, start, seconds, out):
-    """One client: the latencies of its requests, in ms."""
+    """Runs one client; returns the latencies of its requests in ms."""
     _, method, path, body = case
     client, found = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
     try:
@@ -57,7 +58,7 @@ def load(port, cookie, case, start, seconds, out):
             ask(client, method, path, body, {"Cookie": cookie})
             found.append((time.monotonic() - begun) * 1000)
         out.put(found)
-    except Exception as error:  # Told by the parent, which waits for an answer.
+    except Exception as error:  # The parent waits for a result, and reports it.
         out.put(str(error))
 
 
@@ -80,7 +81,7 @@ def measure(up, port, cookie, case, clients, seconds):
 
 
 def children_cpu(pid):
-    """CPU seconds of the children that have ended and were waited for."""
+    """CPU seconds of reaped children."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
@@ -99,7 +100,7 @@ def await_run(client, cookie, pipeline):
 
 
 def installation(binary, home):
-    """A running `up` whose sample is converted: the process, its port, and the cookie of a session."""
+    """Starts `up` and waits until its sample is converted; returns the process, its port, and a session cookie."""
     data, log = os.path.join(home, "data"), os.path.join(home, "log")
     up = Process([binary, "up", "--demo", "--data", data, "--port", "0", "--worker-port", "0"], log)
 

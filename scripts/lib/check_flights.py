@@ -1,4 +1,4 @@
-"""Reads the sample's tables with DuckDB and compares them with what is known of the data. Usage: check_flights.py DIR
+"""Reads the sample's tables with DuckDB and compares them with known facts about the data. Usage: check_flights.py DIR
 
 Prints a line a table; exit status 1 if anything differs.
 """
@@ -10,7 +10,7 @@ import duckdb
 
 ROWS = {"flights": 336_776, "weather": 26_115, "planes": 3_322, "airports": 1_458, "airlines": 16}
 
-# Query over the view `flights`, what it must give.
+# Name, query over the view `flights`, expected result.
 FACTS = [
     ("miles flown", "SELECT sum(distance) FROM flights", 350_217_607),
     ("flights without dep_delay", "SELECT count(*) FROM flights WHERE dep_delay IS NULL", 8_255),
