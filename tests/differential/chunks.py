@@ -1,16 +1,16 @@
-"""Files on the borders of what the program reads at a time, under settings that must make no difference."""
+"""Files around the program's chunk size, run with settings that must not change the result."""
 
 import dialects
 import program
 
-# Bytes of a chunk that a build with failpoints takes; None is the program's own, 256 KiB at 64 MiB of memory.
+# Chunk sizes in bytes for a build with failpoints; None is the default, 256 KiB at 64 MiB of memory.
 CHUNK_BYTES = [1, 2, 3, 5, 16, 61, 64, 256, 1000, None]
 CHUNK_BYTES_OF_LARGE = [4096, 65_536, 100_000, None]
 LARGE = "large"
 
 
 def settings(rng, label=""):
-    """Options of a run."""
+    """Random options of a run."""
     chunk_bytes = rng.choice(CHUNK_BYTES_OF_LARGE if label == LARGE else CHUNK_BYTES)
     return {"chunk_bytes": chunk_bytes, "threads": rng.choice([1, 2, 3, 4]), "memory": rng.choice([64, 64, 200, 512])}
 
@@ -20,7 +20,7 @@ def ended(rng, files):
 
 
 def large(rng):
-    """More than a chunk of the program's own: many rows, or few huge ones."""
+    """A file larger than the default chunk: many rows, or few huge ones."""
     csv = {"blank_lines": rng.choice(["skip", "null", "reject"])}
     encoding = rng.choice(["utf-8", "utf-8", "utf-16le", "windows-1252", "shift_jis"])
     if encoding != "utf-8":

@@ -1,4 +1,4 @@
-"""Compares what the program made with what the oracle expects."""
+"""Compares the program's output with the oracle's."""
 
 import program
 
@@ -13,11 +13,11 @@ def first_difference(what, found, expected):
 
 
 def differences(made, expected):
-    """Each as a text."""
+    """The differences, each as a text."""
     wrong = list(made.wrong)
     if wrong:
         return wrong
-    # Values of one type compare as such: 1 is not True.
+    # Values of different types are unequal: 1 is not True.
     if [[(type(v), v) for v in row] for row in made.rows] != [[(type(v), v) for v in row] for row in expected.rows]:
         wrong.append(first_difference("row", made.rows, expected.rows))
     if made.rejects != expected.rejects:
@@ -31,7 +31,7 @@ def differences(made, expected):
 
 
 def check(runner, cases, expected, **options):
-    """The differences of each case, [] where there are none. A run that fails is cut in halves."""
+    """The differences of each case, [] where there are none. A failing run is bisected."""
     def read(n, case, output, record):
         try:
             return differences(program.Made(n, case, output, record), wanted[id(case)])

@@ -1,4 +1,4 @@
-"""Random dialects, and files of what is special in them."""
+"""Random dialects, and files made of their special tokens."""
 
 import program
 
@@ -49,7 +49,7 @@ class Maker:
         self.rng, self.csv, self.width = rng, csv, width
         self.delimiter, self.quote = csv.get("delimiter", ","), csv.get("quote", '"')
         self.escape, self.comment = csv.get("escape"), csv.get("comment")
-        # `csv.encoding` is that of the text, or a byte order mark says which it is.
+        # `csv.encoding` is the encoding of the text, or a byte order mark declares it.
         self.label = csv.get("encoding", "utf-8")
         self.cr = csv.get("record_terminator") == "cr"
         self.ends = ["\r"] if self.cr else [rng.choice(["\n", "\r\n"])] * 3 + ["\n", "\r\n"]
@@ -96,7 +96,7 @@ class Maker:
         if kind < 0.86 and self.comment:
             return self.comment + self.word() + self.rng.choice(self.ends)
         if kind < 0.93:
-            # What is special, in any order.
+            # Special tokens in random order.
             return "".join(self.rng.choice(self.tokens) for _ in range(self.rng.randint(1, 9))) + self.rng.choice(self.ends + [""])
         if kind < 0.95 and self.quote:
             return self.rng.choice([f"{self.quote}ab{self.quote}c", f"a{self.quote}b", f"{self.quote}{self.quote}{self.quote}"]) + self.rng.choice(self.ends)
@@ -123,7 +123,7 @@ class Maker:
         if self.label in MARKED and rng.random() < 0.3:
             data = MARKED[self.label] + data
         if self.label in ("utf-8", "utf-16le", "utf-16be", "iso-8859-7") and rng.random() < 0.12 and data:
-            # A byte that may belong to no character.
+            # A byte that may be invalid in the encoding.
             body = len(text.encode(CODECS.get(self.label, self.label), "replace"))
             at = rng.randrange(max(1, len(data) - body // 2), len(data) + 1)
             data = data[:at] + rng.choice([b"\xff", b"\xc3", b"\xe2\x82", b"\x00\xd8", b"\xae"]) + data[at:]

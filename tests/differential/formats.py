@@ -16,7 +16,7 @@ NAMES = {"a": 3, "A": 0, "b": 3, "B": 0}
 
 
 def written(rng, pattern, at):
-    """`at` as the pattern has it, by Python's strftime and a little more."""
+    """Formats `at` by the pattern, with Python's strftime and a few additions."""
     out = []
     for kind, argument in moments.items(pattern):
         if kind == "text" or (kind == "space" and argument == " "):
@@ -66,7 +66,7 @@ def pattern(rng, kind):
 
 @functools.cache
 def changes(zone, year):
-    """Local times an hour or less before clocks of a zone change."""
+    """Local times up to an hour before a clock change of a zone."""
     def local(hours):
         return (dt.datetime(year, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(hours=hours)).astimezone(zoneinfo.ZoneInfo(zone))
 
@@ -78,7 +78,7 @@ def changes(zone, year):
 
 def moment(rng, zone):
     if zone:
-        # Years in which the law of no zone here is still to be made.
+        # Years for which the rules of all zones here are known.
         year = rng.randint(1975, 2020)
         if rng.random() < 0.6 and changes(zone, year):
             minutes = rng.choice([-60, -1, 0, 1, 59, 60, 61, 119, 120, 121, rng.randint(-90, 210)])
@@ -91,13 +91,13 @@ def moment(rng, zone):
 
 
 def near(rng, text):
-    """A text that hardly differs."""
+    """Applies a small random edit to the text."""
     at = rng.randrange(len(text) + 1)
     return rng.choice([text[:at] + text[at + 1:], text[:at] + rng.choice("0123456789 :.-x") + text[at:], text[:at] + rng.choice("0123456789") + text[at + 1:], text + " ", text.replace("0", "٠", 1)])
 
 
 def is_beyond_python(column, text):
-    """Whether a text is of a local time after the year 9999, for which Python has no zones."""
+    """Whether a text has a local time after the year 9999, which Python's zones don't support."""
     try:
         moments.parser(column)(text, {})
     except moments.Bad:

@@ -21,9 +21,9 @@ import program
 import shrink
 
 FUZZERS = {"dialects": dialects.case, "types": kinds.case, "formats": formats.case, "chunks": chunks.case}
-# Tables of one run: a process for each would take most of the time.
+# Tables per run: one process for each case would dominate the time.
 BATCH = 80
-# A mend of one often mends all.
+# Fixing one often fixes all.
 FAILURES_MAX = 5
 
 
@@ -37,7 +37,7 @@ def batch(fuzzer, seeds):
 
 
 def bytes_of(n, case, output, record):
-    """What must not depend on settings: the bytes of a table, and its rejects without the job's id."""
+    """The output that must not depend on settings: the bytes of a table, and its rejects without the job's id."""
     made = program.Made(n, case, output, record)
     return [file.read_bytes() for file in made.files], made.rejects
 
@@ -107,7 +107,7 @@ def fuzz(fuzzer, runner, seeds, seconds, folder):
                 try:
                     expected = less.expect()
                 except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-                    # It is not a valid config any more.
+                    # The shrunk config is invalid.
                     return []
                 again = check(fuzzer, runner, [less], [expected], rng("settings", now[0]))[0]
                 return again if same_kind(again, wrong) else []
@@ -128,7 +128,7 @@ def fuzz(fuzzer, runner, seeds, seconds, folder):
 
 
 def same_kind(one, other):
-    """A shrunk case shows the same: a run that fails stays one, and no config becomes invalid."""
+    """A shrunk case must fail the same way: a failed run stays failed, and its config stays valid."""
     kind = lambda texts: [text.startswith(("the run failed", "the run completed", "expected to fail")) for text in texts[:1]]
     return bool(one) and kind(one) == kind(other) and not any(" problem" in text for text in one)
 

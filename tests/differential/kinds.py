@@ -1,4 +1,4 @@
-"""Random columns of every type, and cells at the edges of these."""
+"""Random columns of every type, and cells at the limits of the types."""
 
 import program
 
@@ -64,7 +64,7 @@ def floating(rng, kind, csv):
     value = rng.choice([rng.gauss(0, 1000), rng.random(), rng.uniform(-1e18, 1e18), float(f"{rng.random():.17f}e{rng.randint(-330, 308)}")])
     text = rng.choice([repr(value), f"{value:.3f}" if abs(value) < 1e30 else repr(value), f"{value:.20e}", f"{value:E}"])
     if kind == "float32" and rng.random() < 0.3:
-        # Halfway between two floats of 32 bits, and a hair beside.
+        # Halfway between two 32-bit floats, and just beside it.
         text = repr((rng.randrange(1 << 23, 1 << 24) + 0.5) * 2.0 ** rng.randint(-20, 20))
         if "e" not in text and rng.random() < 0.5:
             text += "0" * 12 + "1"
@@ -183,7 +183,7 @@ def case(rng):
             csv[name] = True
     kinds = [kind(rng) for _ in range(rng.choice([1, 2, 4, 8]))]
     columns = [{"name": f"c{n}", "type": k} for n, k in enumerate(kinds)]
-    # Rows of many columns would all be rejected for one of them.
+    # With many columns, some bad cell would reject every row.
     for column in columns:
         if rng.random() < (0.2 if len(columns) == 1 else 0.85):
             column["on_error"] = "null"

@@ -6,7 +6,7 @@ import zoneinfo
 
 DAY = 86_400_000_000
 YEARS = range(-262_143, 262_143)
-# The offset of seconds since 1970, which are of no zone.
+# The offset of epoch times, which have no zone.
 EPOCH = "epoch"
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
@@ -24,7 +24,7 @@ class Bad(Exception):
 
 
 class Misfit(Exception):
-    """The text is none by this pattern."""
+    """The text doesn't match this pattern."""
 
 
 def days(year, month, day):
@@ -106,7 +106,7 @@ def items(pattern):
         elif what in ("n", "t"):
             out.append(("space", what))
         elif what in NUMBERS:
-            # Blanks may stand for leading zeros of these.
+            # These accept blanks in place of leading zeros.
             out.append(("blank" if what in "ekl" or found[1] == "_" else "number", NUMBERS[what]))
         else:
             out.append((what, None))
@@ -183,14 +183,14 @@ class Pattern:
         elif kind == ".f":
             if self.text.startswith(".", self.at):
                 digits = self.match(r"\.(\d+)")[1]
-                # Zeros may go on for ever.
+                # Any number of leading zeros.
                 self.put("micros", micros(digits[:9]) if not digits[9:].strip("0") else micros("1" * 10))
         elif kind in ("p", "P"):
             self.put("afternoon", self.match(r"[ap]m")[0].lower() == "pm")
         elif kind in ("b", "h", "B", "a", "A"):
             names = WEEKDAYS if kind in "aA" else MONTHS
             short = "|".join(name[:3] for name in names)
-            # The whole name, where it stands there, else three letters.
+            # The full name if it is there, else three letters.
             pattern = "|".join(names) + "|" + short if kind in "AB" else short
             name = self.match(pattern)[0].lower()
             number = next(at for at, whole in enumerate(names, 1) if whole.startswith(name[:3]))
@@ -320,7 +320,7 @@ def parser(column):
                 found.add(value(read(text)))
             except Misfit:
                 continue
-        # Formats that read different values leave it open which is meant.
+        # The cell is ambiguous: formats read different values.
         if len(found) != 1:
             raise Bad("wrong_type")
         return found.pop()

@@ -1,7 +1,7 @@
 """Proves that the comparison notices faults: mutations.py --binary LAKEMILL
 
-Each fault is one that a program could have; it is put into the oracle, or into what the program made, since the comparison
-can't tell which of the two is wrong. Exit status 1 if one is not noticed.
+Each fault is one that a program could have. It is injected into the oracle or into the program's output, since the
+comparison is symmetric. Exit status 1 if a fault is not noticed.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def of_option(option, value):
 
 
 def on_result(change):
-    """A fault in what is expected of a case; stands for the same one in what the program made."""
+    """Injects a fault into the expected result; equivalent to the same fault in the program's output."""
     def after(before):
         def expect(mapping, files):
             out = before(mapping, files)
@@ -72,7 +72,7 @@ def text_of(where, name, change):
 
 
 def sloppy_digits(before, item):
-    """Fields that adjoin each other take as many digits as there are."""
+    """Adjacent fields take all available digits."""
     return False
 
 
@@ -98,13 +98,13 @@ def unclosed_footer(before, self):
 
 
 def skipped_record(before, self):
-    """A record that never ends its quote is skipped like any other."""
+    """A record with an unclosed quote is skipped like any other."""
     record = self.tokens.record(self.text, self.at)
     self.take("skipped", record.next)
 
 
 def whole_lines(before, self, text, start):
-    """A CR before the LF is text."""
+    """A CR before LF is kept as text."""
     record = before(self, text, start)
     if self.crlf and text.startswith("\r\n", record.end) and not record.cells[-1][1]:
         last = (record.cells[-1][0] + "\r", False)
@@ -123,7 +123,7 @@ def truncated(before, value, kind):
 
 
 def saturating(before, text, csv):
-    """Out of range is the nearest value."""
+    """A value out of range is clamped."""
     try:
         return before(text, csv)
     except cells.Bad as bad:
@@ -144,7 +144,7 @@ def on_parser(kinds, change):
 
 
 def rounded(parse, text, csv):
-    """What is too fine is cut off."""
+    """Excess precision is truncated."""
     while True:
         try:
             return parse(text, csv)
@@ -155,7 +155,7 @@ def rounded(parse, text, csv):
 
 
 def century(before, self):
-    """Years of two digits are of this century."""
+    """Two-digit years are in this century."""
     if "year2" in self.found and "year" not in self.found:
         self.found["year"] = 2000 + self.found["year2"]
         del self.found["year2"]
@@ -252,7 +252,7 @@ def main():
 
 
 def noticing(case):
-    """What the faulty oracle expects; its own law may notice the fault."""
+    """The result of the faulty oracle, whose accounting check may itself notice the fault."""
     try:
         return case.expect()
     except (AssertionError, IndexError) as error:

@@ -1,4 +1,4 @@
-"""Runs the program on many cases at once, and reads what it made with pyarrow."""
+"""Runs the program on many cases at once, and reads its output with pyarrow."""
 
 import decimal
 import gzip
@@ -27,7 +27,7 @@ WHOLE = {"date": pa.int32(), "time": pa.int64(), "timestamp": pa.int64(), "times
 
 
 class Failed(Exception):
-    """The run failed; the text is what the program said."""
+    """The run failed; the text is the program's message."""
 
 
 class Case:
@@ -62,7 +62,7 @@ def lay_out(cases, folder):
 
 
 def plain(array, kind):
-    """The values of a column as the oracle has them."""
+    """The values of a column in the oracle's representation."""
     if kind == "uuid":
         array = array.storage if hasattr(array, "storage") else array
     elif kind == "json":
@@ -87,7 +87,7 @@ def arrow_type(kind):
 
 
 def bounds(opened, columns):
-    """Where numbers lie beyond the bounds by which readers pass over row groups; a NaN has no bounds."""
+    """Finds values outside the statistics by which readers skip row groups; NaN has none."""
     for group in range(opened.num_row_groups):
         read = opened.read_row_group(group)
         for at, column in enumerate(columns):
@@ -100,7 +100,7 @@ def bounds(opened, columns):
 
 
 class Made:
-    """What a run made of one table."""
+    """The output of a run for one table."""
 
     def __init__(self, n, case, output, record):
         self.wrong = []
@@ -129,7 +129,7 @@ class Made:
             for row in pq.ParquetFile(file).read().to_pylist():
                 place = (row["source"].partition("/")[2], row["line"], row["byte_offset"], row["column"], row["value"])
                 self.rejects.append((*place, row["reason"], row["raw"], row["raw_hex"], row["byte_length"]))
-        # Files are named by hashes; within a file rejects stand in the order of the source.
+        # Files are named by hashes; within a file, rejects are in source order.
         self.rejects.sort(key=lambda reject: reject[0])
         result = record["tables"][name]
         self.counts = {s["source"].partition("/")[2]: table.Counts(

@@ -1,4 +1,4 @@
-"""The oracle's reader: from the bytes of a file to records with their cells and places, and to what is not a record.
+"""The oracle's reader: splits the bytes of a file into records with their cells and positions, and into other spans.
 
 Written from docs/pipelines.md, for a str and with Python's `re`; it shares nothing with the program's reader.
 """
@@ -67,7 +67,8 @@ def decode(data, label):
             try:
                 text.append(bytes([byte]).decode(codec))
             except UnicodeDecodeError:
-                # The standard has a control character for what Microsoft left out; ISO's have holes.
+                # The standard maps bytes that Microsoft left undefined to control characters; ISO encodings have
+                # undefined bytes.
                 text.append(chr(byte) if codec.startswith("cp") else "\ufffd")
                 if not codec.startswith("cp"):
                     invalid.add(at)
@@ -178,7 +179,7 @@ class Tokeniser:
 
 @dataclass
 class Reading:
-    """A file taken apart. `spans` are (kind, start, end) in order; together they are the text."""
+    """A parsed file. `spans` are (kind, start, end) in order, and cover the text."""
 
     header: list = None
     # (record, reason or None)
@@ -205,7 +206,7 @@ class Reader:
         self.at = end
 
     def gaps(self, skips_blank=None):
-        """Passes comments, and blank lines where these are not records. True if a record follows."""
+        """Skips comments, and blank lines where these are not records. True if a record follows."""
         skips_blank = self.tokens.blank_lines == "skip" if skips_blank is None else skips_blank
         while self.at < len(self.text):
             blank = self.tokens.blank(self.text, self.at) if skips_blank else None
@@ -277,7 +278,7 @@ class Reader:
             raise Refused("header_mismatch")
 
     def read(self, width):
-        """`width`: cells of a record, where there is no header."""
+        """`width`: the cells per record of a file without header."""
         out, csv = self.out, self.csv
         self.skip_lines()
         if csv.get("header", True):
@@ -293,7 +294,7 @@ class Reader:
             too_long = self.too_long(record)
             if first and not csv.get("header", True):
                 if too_long:
-                    # Only as much of it as a record may have is looked at.
+                    # Only the first bytes, up to a record's limit, are examined.
                     head = self.text[record.start:]
                     self.check_first(Record(record.start, record.start + self.cut(head), 0, [], False, False), width)
                 else:
@@ -346,7 +347,7 @@ class Reader:
                           for kind, start, end in self.out.spans]
 
     def check_spans(self):
-        """The accounting law by bytes: each belongs to a header, to what is skipped, or to a record."""
+        """The accounting law by bytes: each belongs to a header, a skipped part, or a record."""
         at = 0
         for kind, start, end in self.out.spans:
             assert start == at and end > start, (kind, start, end, at)

@@ -1,4 +1,4 @@
-"""What a run must make of a mapping and its files: rows, rejected rows with their places, and counts."""
+"""The expected result of a run: rows, rejected rows with their positions, and counts."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ class Expected:
     rejects: list = field(default_factory=list)
     # By source.
     counts: dict = field(default_factory=dict)
-    # The codes of the error with which the run may fail: one of each file that fails it.
+    # The error codes with which the run may fail: one for each file that fails it.
     fails: set = field(default_factory=set)
 
 

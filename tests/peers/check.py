@@ -1,7 +1,7 @@
-"""Compares a warehouse with what the CSVs say: check.py PIPELINE_JSON LAKE WAREHOUSE
+"""Compares a warehouse with its CSVs: check.py PIPELINE_JSON LAKE WAREHOUSE
 
 DuckDB, Polars and pyarrow each read every table by their own means. All must find the declared types, and the counts,
-sums and extremes that Python computes from the input (model.py); pyarrow's rows must be the input's, each as often.
+sums and extremes that Python computes from the input (model.py); pyarrow's rows must equal the input's as a multiset.
 Exit status 1, with every difference on a line, if anything differs.
 """
 
@@ -61,7 +61,7 @@ def type_names(kind):
 
 
 def partitions(mapping):
-    """(name in the path, type, column it is made of, transform)"""
+    """(name in the path, type, source column, transform)"""
     kinds = {c["name"]: c["type"] for c in mapping["columns"]}
     out = []
     for field in mapping.get("partition_by", []):
@@ -78,7 +78,7 @@ def micros(value):
     return (value - EPOCH) // dt.timedelta(microseconds=1)
 
 
-# How values of a type are made comparable (where they aren't), and a number for each, so that any column can be summed.
+# For each type, how values are made comparable if necessary, and mapped to a number, so that any column can be summed.
 PLAIN = {
     "timestamp": micros,
     "timestamptz": micros,

@@ -235,7 +235,7 @@ class Daft:
 
     def frame(self, path, version):
         import daft
-        # It advises to filter by partition.
+        # A warning that advises to filter by partition.
         logging.getLogger("daft").setLevel(logging.ERROR)
         return daft.read_deltalake(path, version=version)
 
@@ -287,7 +287,7 @@ class ClickHouse:
     name, travels = "ClickHouse", True
 
     def fetch(self, query, version):
-        # It reads files below the working folder alone.
+        # It reads files below the working folder only.
         os.chdir("/")
         import chdb
         import pyarrow as pa
@@ -314,7 +314,7 @@ READERS = {reader.name: reader for reader in [DeltaRs, DataFusion, Polars, Daft,
 
 
 def plain(value):
-    """A value as the oracle has it."""
+    """A value in the oracle's representation."""
     if isinstance(value, bytes):
         return value.decode()
     return value
@@ -362,8 +362,8 @@ def check(reader, path, columns, expected, version, say, filters):
 
 
 class Report:
-    """Prints faults and counts them, except those of readers that docs/engines.md knows. `known`: expressions that match
-    the whole line of a fault."""
+    """Prints faults and counts them, except those of readers that docs/engines.md knows. `known`: expressions that
+    match the whole line of a fault."""
 
     def __init__(self, *known):
         self.faults, self.known = 0, known

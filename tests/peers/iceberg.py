@@ -3,10 +3,9 @@
 
     iceberg.py --binary LAKEMILL --folder FOLDER [--steps N] [--readers LIST] [--loop PUBLISHES]
 
-The lake, the oracle and the comparison are those of delta.py. Besides partitions by value, a table has partitions by year,
-month, day and hour. After a third of the changes the config drops a column and widens others, and later has the column
-again.
-Exits with 1 and prints each difference if there are any.
+The lake, the oracle and the comparison are those of delta.py. Besides partitions by value, a table has partitions by
+year, month, day and hour. After a third of the changes the config drops a column and widens others, and later has the
+column again. Exits with 1 and prints each difference if there are any.
 """
 
 import argparse
@@ -22,7 +21,7 @@ import delta
 from delta import PARTITIONS, STORED, TYPES, Report, check, literal, loop
 
 TABLES = {"t": list(TYPES), "plain": STORED, "times": STORED}
-# What the config drops for a while, and what it widens from then on.
+# The column that the config drops temporarily, and those that it widens permanently.
 DROPPED, WIDENED = "b", {"i16": "int64", "f32": "float64", "d9": "decimal(12,2)"}
 
 
@@ -55,7 +54,7 @@ class Lake(delta.Lake):
         self.steps, self.columns = steps, []
 
     def run(self):
-        # The run that follows is that of the next version.
+        # The next run writes the next version.
         at = len(self.versions)
         widens = at >= self.steps / 3
         drops = widens and at < self.steps * 2 / 3
@@ -88,7 +87,7 @@ class PyIceberg:
     def filtered(self, path, column, value, version=None):
         from pyiceberg.expressions import EqualTo, IsNull
         expr = IsNull(column) if value is None else EqualTo(column, value)
-        # Without the column itself, 0.12 finds no row by the value of a partition.
+        # Version 0.12 finds no row by a partition value unless the column is selected.
         names = ("id",) if column == "id" else ("id", column)
         found = self.table(path).scan(row_filter=expr, snapshot_id=snapshot(version), selected_fields=names)
         return found.to_arrow()["id"].to_pylist()
@@ -139,7 +138,7 @@ class DuckDb:
         return self.fetch(f"SELECT * FROM {self.source(path, version)}")
 
     def filtered(self, path, column, value, version=None):
-        # 1.4 fails where it compares a float with a double.
+        # Version 1.4 fails to compare a float with a double.
         is_float = column == "f32" and value is not None
         text = f"= CAST('{value!r}' AS FLOAT)" if is_float else literal(value)
         query = f'SELECT id FROM {self.source(path, version)} WHERE "{column}" {text}'
@@ -150,7 +149,7 @@ class ClickHouse:
     name, travels = "ClickHouse", True
 
     def fetch(self, query, version):
-        # It reads files below the working folder alone.
+        # It reads files below the working folder only.
         os.chdir("/")
         import chdb
         import pyarrow as pa
@@ -173,7 +172,7 @@ class ClickHouse:
         return [row["id"] for row in self.fetch(query, version)]
 
 
-# Daft needs field ids in the files, and says so.
+# Daft needs field ids in the files, and fails with a message without them.
 READERS = {reader.name: reader for reader in [PyIceberg, Polars, DuckDb, ClickHouse]}
 
 
@@ -188,7 +187,7 @@ def main():
     parser.add_argument("--readers", default=",".join(READERS))
     parser.add_argument("--loop", type=int, default=0, help="publishes while readers read")
     args = parser.parse_args()
-    # DuckDB rounds hours before 1970 towards it; partitions of ClickHouse are days from 1970 to 2149.
+    # DuckDB rounds hours before 1970 towards zero; partitions of ClickHouse are days from 1970 to 2149.
     report = Report(
         r"DuckDB times( version \d+)?: filter on tz = datetime\.datetime\(1969,.*: 0 rows, expected \d+",
         r"ClickHouse times( version \d+)?: filter on \w+ = datetime\.(date\(1,|datetime\((1969|2262),).*: 0 rows, expected \d+",

@@ -1,7 +1,6 @@
-"""What a pipeline's tables must hold, computed from the CSVs with Python's csv module and nothing of ours.
-
-Knows as much of a config as the peers test uses: dialects, encodings, types, aliases, positions, null tokens, ragged
-rows, and the few computed columns listed in EXPRESSIONS. Anything else in a config is an error, not a guess.
+"""The expected rows of a pipeline's tables, computed from the CSVs with Python's csv module and none of our code.
+Supports the parts of a config that the peers test uses: dialects, encodings, types, aliases, positions, null tokens,
+ragged rows, and the few computed columns listed in EXPRESSIONS. Anything else in a config is an error, not a guess.
 """
 
 import csv
@@ -133,7 +132,7 @@ def booleans(dialect):
 
 
 def parser(column, dialect):
-    """A function that makes a value (or None) of a cell's text, or raises Bad."""
+    """Returns a function that parses a cell's text into a value or None, or raises Bad."""
     kind = column["type"]
     nulls = set(dialect.get("null_values", [""]))
     number = re.fullmatch(r"u?int\d+|float64|decimal\(.*\)", kind)

@@ -88,7 +88,7 @@ def types(root, rng):
     def exact(precision, scale):
         def make(n):
             top = 10**precision - 1
-            # Small but for the extremes, so that the sum of all fits 38 digits too.
+            # Small except for the extremes, so that the sum fits 38 digits.
             value = decimal.Decimal((top, -top)[n] if n < 2 else rng.randint(1, min(top, 10**30)))
             with decimal.localcontext(prec=100):
                 return f"{value.scaleb(-scale):f}"
@@ -117,7 +117,7 @@ def types(root, rng):
 
 
 def zones(root, rng):
-    """Local times of a zone; none that its changes make ambiguous or skip."""
+    """Local times of a zone, without ambiguous or skipped ones."""
     lines = ["at,shop"]
     for n in range(1_000):
         at = dt.datetime(2024, 1, 1, 12) + dt.timedelta(hours=6 * n)
@@ -143,7 +143,7 @@ def headless(root, rng):
 
 
 def rejected(root, rng):
-    """Rows that must not get through, among rows that must."""
+    """Rows that must be rejected, among valid rows."""
     lines = ["id,size,price"]
     for n in range(4_000):
         lines.append({3: f"{n}", 7: f"{n},1,2.50,4", 11: f"{n},128,1.00", 13: f"{n},1.5,1.00", 17: f",1,1.00", 19: f"{n},1,1.005",

@@ -1,6 +1,6 @@
 """Reads partitioned tables with DuckDB, Polars and pyarrow: the partition column `p` must be the text in `v`.
 
-Usage: partitions.py WAREHOUSE [--typed]. With `--typed` readers are given the type of `p`.
+Usage: partitions.py WAREHOUSE [--typed]. With `--typed`, readers are given the type of `p`.
 """
 
 import datetime
@@ -32,7 +32,7 @@ def read_pyarrow(table, typed):
 
 
 def written(value):
-    """A value as the text that a person would see."""
+    """A value as displayed text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime.datetime):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""An Iceberg REST catalog in memory, made of PyIceberg's own models, checks and updates of metadata.
+"""An Iceberg REST catalog in memory, built from PyIceberg's models, checks and metadata updates.
 
     iceberg_catalog.py [--port PORT] [--client ID:SECRET] [--prefix TEXT] [--no-register] [--renumbers]
 
-With --client, requests need a token that the client gets at /v1/oauth/tokens. With --renumbers it gives schemas ids of its
-own, and finds schemas by their fields, as catalogs made of Iceberg's Java library do.
+With --client, requests need a token that the client gets at /v1/oauth/tokens. With --renumbers it gives schemas ids of
+its own, and finds schemas by their fields, as catalogs made of Iceberg's Java library do.
 
 /test answers what happened: the requests, in order. POST /test sets how many of the next requests to a table fail
 ({"fail": N, "after": true: after they took effect}), ends all tokens ({"expire": true}), or puts a snapshot of another
@@ -174,7 +174,7 @@ def drop(namespace, table):
 
 
 def renumbered(metadata, updates):
-    """As Iceberg's Java library gives ids to schemas: that of a schema with the same fields, or the next one."""
+    """Assigns schema ids as Iceberg's Java library does: the id of a schema with the same fields, or the next one."""
     schemas, made = {} if metadata is None else {schema.schema_id: schema for schema in metadata.schemas}, []
     for update in updates:
         if isinstance(update, AddSchemaUpdate):

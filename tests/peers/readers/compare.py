@@ -1,7 +1,7 @@
 """One reader's verdict on every kind of value: compare.py READER WAREHOUSE [LABEL…], as JSON on standard output.
 
-Each table is read whole, each value compared with what was written, and each column filtered by equality, order and null;
-the counts must be those of the values. A reader is a class with `types`, `column` and `counts`.
+Each table is read whole, each value compared with what was written, and each column filtered by equality, order and
+null; the counts must be those of the values. A reader is a class with `types`, `column` and `counts`.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ import values
 
 EPOCH, MICRO = values.EPOCH, values.MICRO
 UTC = dt.timezone.utc
-# What a filter compares with: of all values in order the first, one in the middle, and the last.
+# The operands of filters: the minimum, the median and the maximum.
 PROBES = (0.0, 0.5, 1.0)
 OPERATORS = ("=", "<", ">")
 
@@ -26,7 +26,7 @@ def micros(moment):
 
 
 def from_python(kind, found):
-    """The value that a Python object is, in the form of values.py; what fits no form stays as it is."""
+    """Converts a Python object to the form of values.py; objects without a form are returned unchanged."""
     if found is None:
         return None
     if isinstance(found, dt.datetime):
@@ -45,7 +45,7 @@ def from_python(kind, found):
 
 
 def from_text(kind, text):
-    """The value that a reader's text for it stands for."""
+    """Parses a reader's text for a value."""
     base = kind.base
     if text is None or base in ("string", "json"):
         return text
@@ -98,13 +98,13 @@ def expected_counts(kind, name, reader):
 
 def first_words(error):
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # A Java exception's cause is what tells.
+    # Of a Java exception, the cause is informative.
     causes = [line for line in lines if line.startswith("Caused by: ")] or lines[1:2] if "Py4J" in type(error).__name__ else []
     return f"{type(error).__name__}: {(causes or lines or [''])[-1 if causes else 0][:200]}"
 
 
 def judge(reader, kind, path):
-    """{"type": the reader's, and what is wrong: "refused", "differs" or "filters"}"""
+    """{"type": the reader's type, and one of "refused", "differs" or "filters" if a check fails}"""
     try:
         reader.open(path)
         types = reader.types()
@@ -147,7 +147,7 @@ class Reader:
     nan_is_greatest = False
 
     def order(self, kind):
-        """What values of a kind are ordered by."""
+        """The sort key of values of a kind."""
         return lambda value: value.encode() if isinstance(value, str) else value
 
 
@@ -233,7 +233,7 @@ class FastParquet(Reader):
                 return [None if n is None else n // 86_400_000_000 for n in numbers]
             return numbers
         if kind.base.startswith("float"):
-            # One NaN stands for null, too.
+            # NaN also represents null.
             return [float(n) for n in series]
         return [None if not ok else from_python(kind, v.item() if hasattr(v, "item") else v) for v, ok in zip(series, filled)]
 
@@ -249,7 +249,7 @@ class FastParquet(Reader):
 
 
 class Sql(Reader):
-    """Readers of SQL: all counts in one statement, so that each has a scan with a filter of its own."""
+    """SQL readers: all counts in one statement, each from a scan with its own filter."""
 
     def counts(self, kind, name, filters):
         branches = []
@@ -287,7 +287,7 @@ class DuckDb(Sql):
 
 class ClickHouse(Sql):
     def order(self, kind):
-        """It compares the second half of its own UUIDs first."""
+        """ClickHouse orders UUIDs by their second half first."""
         return (lambda digits: digits[16:] + digits[:16]) if "UUID" in self.types()["v"] else super().order(kind)
 
     def open(self, path):

@@ -1,8 +1,8 @@
-"""A verdict of compare.py as the word that stands in the readers' table."""
+"""Translates a verdict of compare.py into the word in the readers' table."""
 
 import re
 
-# The types that say the same as ours, in any reader's words.
+# Names of types that are equivalent to ours in any reader.
 NATURAL = {
     "boolean": "bool boolean", "int8": "int8 tinyint", "int16": "int16 smallint", "int32": "int32 integer int",
     "int64": "int64 bigint", "uint8": "uint8 utinyint", "uint16": "uint16 usmallint", "uint32": "uint32 uinteger",
@@ -21,7 +21,7 @@ def natural(base):
 
 
 def reader_type(text):
-    """A reader's name of a type, without what all have."""
+    """A reader's name of a type, without common parts."""
     text = re.sub(r"^Nullable\((.*)\)$", r"\1", text)
     text = re.sub(r"Datetime\(time_unit='(\w+)', time_zone=None\)", r"Datetime[\1]", text)
     text = re.sub(r"Datetime\(time_unit='(\w+)', time_zone='(\w+)'\)", r"Datetime[\1,\2]", text)

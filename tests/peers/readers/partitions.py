@@ -1,9 +1,9 @@
-"""What one reader makes of partition values: partitions.py FOLDER makes a lake and its config there;
-partitions.py FOLDER READER reads what Lakemill made of it, and prints a JSON line for each value.
+"""Tests how a reader parses partition values: partitions.py FOLDER creates a lake and its config; partitions.py FOLDER
+READER reads the tables that Lakemill wrote from it, and prints a JSON line for each value.
 
-Each value has a table of its own with two rows. The other row is in the partition `plain`, or, of a value that looks like
-another type, in the same one. A reader is told that the partition column is text (`declared`), and then left to guess
-(`inferred`).
+Each value has a table of its own with two rows. The other row is in the partition `plain`, or, of a value that looks
+like another type, in the same one. A reader is told that the partition column is text (`declared`), and then left to
+guess (`inferred`).
 
 An empty text and `__HIVE_DEFAULT_PARTITION__` are not values of partitions: their rows are rejected.
 """

@@ -1,8 +1,9 @@
 """The readers' table: table.py FOLDER BINARY [--check PAGE] [--types] READER=PYTHON[:PYTHONPATH]…
 
-Writes every kind of value and partition (values.py, partitions.py) by the program BINARY into FOLDER, has each reader read
-it in a process of its own, and prints the tables as Markdown, with the first differences below. With --check the cells must
-be those of PAGE: exit status 1, with every difference on a line, if any is not. With --types there are no partitions.
+Writes every kind of value and partition (values.py, partitions.py) by the program BINARY into FOLDER, has each reader
+read it in a process of its own, and prints the tables as Markdown, with the first differences below. With --check the
+cells must be those of PAGE: exit status 1, with every difference on a line, if any is not. With --types there are no
+partitions.
 """
 
 import json
@@ -19,7 +20,7 @@ import values
 HERE = pathlib.Path(__file__).parent
 SECONDS_MAX = 3_600
 PARTITION_ROW = "partition by string"
-# What a reader says of its version.
+# Commands that print a reader's version.
 VERSIONS = {
     "DuckDB": "import duckdb; print(duckdb.__version__)", "Polars": "import polars; print(polars.__version__)",
     "pyarrow": "import pyarrow; print(pyarrow.__version__)", "fastparquet": "import fastparquet; print(fastparquet.__version__)",
@@ -43,7 +44,7 @@ class Peer:
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def verdicts(self, warehouse):
-        """{label: verdict}; one that ended the process has no `type` and no `refused`."""
+        """{label: verdict}; a verdict has neither `type` nor `refused` if the process died."""
         found, left = {}, [kind.label for kind in values.distinct(warehouse)]
         while left:
             ran = self.run(HERE / "compare.py", self.family, warehouse, *left)
@@ -61,7 +62,7 @@ class Peer:
 
 
 def write(folder, binary, script):
-    """Makes a lake and its config by a script, and a warehouse of them by Lakemill."""
+    """Creates a lake and its config with a script, and its warehouse with Lakemill."""
     folder.mkdir(parents=True)
     subprocess.run([sys.executable, HERE / script, folder], check=True, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
     command = [binary, "run", folder / "pipeline.json", "--input", folder / "lake", "--output", folder / "warehouse"]
@@ -70,7 +71,7 @@ def write(folder, binary, script):
 
 
 def partition_word(found):
-    """Of the texts that neither look like another type nor are what a null is written as."""
+    """The verdict on texts that look like no other type and not like a null."""
     special = {*partitions.GUESSED, "__HIVE_DEFAULT_PARTITION__"}
     told = [line["declared"] or line["inferred"] for line in found.values()
             if not line.get("rejected") and line["label"].strip("`") not in special]
@@ -85,7 +86,7 @@ def partition_cell(line, guess):
 
 
 def markdown(first, peers, rows, cell, shortened=False):
-    """`shortened`: without the rows that all readers read right."""
+    """`shortened`: without rows that all readers read correctly."""
     if shortened:
         rows = [row for row in rows if any(cell(peer, row) != "ok" for peer in peers)]
     lines = [f"| {first} | {' | '.join(peer.name for peer in peers)} |", "|---" * (len(peers) + 1) + "|"]
@@ -137,7 +138,8 @@ def main(folder, binary, page, with_partitions, peers):
                 print(f"- {peer.name}, {label}: {' · '.join(told)[:400]}")
     if page:
         on_page = cells(page.read_text())
-        # Of partitions the page has the newest versions, one Spark for all, and no row that all read right.
+        # The page's partition table has only the newest versions, one column for Spark, and no rows that all readers
+        # read correctly.
         shown = {(first, name) for first, _, name in on_page} | {("type", peer.name) for peer in peers}
         spark = {first: name for first, _, name in on_page if name.startswith("Spark ") and first != "type"}
         differences = []

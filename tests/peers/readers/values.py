@@ -1,8 +1,8 @@
 """The values that readers are compared on, as a lake with its config, a table for each kind of value: values.py FOLDER
 
-Shares no code with Lakemill or with a reader. `value` of a cell is what a reader must give for it, in one form: integers
-for integers, days of dates, microseconds of times and timestamps; floats, decimals, booleans, texts; 32 hex digits for a
-UUID.
+Shares no code with Lakemill or with a reader. `value` of a cell is what a reader must give for it, in one form:
+integers for integers, days of dates, microseconds of times and timestamps; floats, decimals, booleans, texts; 32 hex
+digits for a UUID.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ MICRO = dt.timedelta(microseconds=1)
 
 
 class Cell:
-    """A cell of the CSV, and the value that it stands for. `text` None is an empty cell, which is null."""
+    """A cell of the CSV, and its value. `text` None is an empty cell, which is null."""
 
     __slots__ = ("text", "value")
 
@@ -144,7 +144,7 @@ def timestamps(label, declared, first, last):
         return Cell((EPOCH + micros * MICRO).isoformat(" ", "microseconds") + ("Z" if declared == "timestamptz" else ""), micros)
 
     few = [cell(n) for n in (first, first + 1, (first + last) // 2, last - 1, last)]
-    # Hours that New York has twice, and that it hasn't.
+    # Hours that occur twice in New York, and that are skipped.
     if label == declared:
         marked = ["1970-01-01", "1969-12-31 23:59:59.999999", "2024-11-03 01:30:00", "2024-03-10 02:30:00"]
         few += [cell((dt.datetime.fromisoformat(t) - EPOCH) // MICRO) for t in marked]
@@ -220,7 +220,7 @@ def make(folder):
 
 
 def distinct(warehouse):
-    """The kinds but those for which an option changed no byte."""
+    """The kinds except those for which an option changed nothing."""
     content = {kind.table: [path.read_bytes() for path in sorted((warehouse / kind.table).iterdir())] for kind in KINDS}
     return [kind for kind in KINDS if kind.table == kind.source or content[kind.table] != content[kind.source]]
 
