@@ -3,7 +3,7 @@
 use super::plain::plain;
 use crate::config::{EXIT_STATUS, EnvironmentError};
 
-/// Exit status for a call that is to be repeated (`EX_TEMPFAIL` of sysexits.h).
+/// Exit status that asks the caller to retry (`EX_TEMPFAIL` of sysexits.h).
 const EXIT_STATUS_INTERRUPTED: u8 = 75;
 
 /// Why a command failed.

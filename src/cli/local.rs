@@ -32,7 +32,7 @@ use crate::system::ProcessFolder;
 
 /// Scratch of a run, in the output folder so that finished files need only be renamed.
 const SCRATCH_FOLDER: &str = ".lakemill-scratch";
-/// Where the scratch of a run to a bucket is without `SVC_SCRATCH_DIR`, and what its name begins with.
+/// Folder for the scratch of a run to a bucket without `SVC_SCRATCH_DIR`, and the prefix of its name.
 const BUCKET_SCRATCH: (&str, &str) = ("/var/tmp", "lakemill-run-");
 
 /// Runs the pipeline. False if the run failed, which is then printed.

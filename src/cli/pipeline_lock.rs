@@ -17,7 +17,7 @@ use crate::ports::jobs::ReleaseOutcome;
 use crate::ports::store::{Lease, StoreError};
 use crate::runtime::failpoint;
 
-/// How often a lock of another run is looked at.
+/// Interval of checks of another run's lock.
 const LOCK_POLL: Duration = Duration::from_secs(2);
 const TTL: Duration = Duration::from_secs(60);
 /// Renewals per TTL, so that one may fail.
@@ -99,7 +99,7 @@ pub fn with_object_lock<T>(
     };
     let renew = || match lock.renew() {
         Ok(ReleaseOutcome::Released) => {}
-        Ok(ReleaseOutcome::Lost) => tracing::warn!("the lock of the output is lost; nothing more is written"),
+        Ok(ReleaseOutcome::Lost) => tracing::warn!("output lock lost; no further writes"),
         Err(error) => tracing::warn!(%error, "renewing the lock of the output failed; retrying"),
     };
     let done = while_renewed(ttl, &renew, || work(lock.lease())).and_then(|done| done);

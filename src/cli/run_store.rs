@@ -17,7 +17,7 @@ use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError, StoreResult};
 
-/// Entries of an output that are looked at to find one that no run created.
+/// Limit of output entries checked for one that no run created.
 const ENTRIES_MAX: usize = 100;
 
 /// Where a run reads and writes. Paths are resolved.

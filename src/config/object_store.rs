@@ -106,7 +106,7 @@ pub enum Encryption {
     Kms { key: Option<String> },
 }
 
-/// What requests to the store look like.
+/// Options of requests to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestStyle {
     /// `OBJ_ADDRESSING`: `path` (default) or `virtual`.

@@ -46,7 +46,7 @@ pub struct PreviewRequest {
     /// The file is only the head of the object.
     #[serde(default)]
     pub truncated: bool,
-    /// Only so many expressions of each table are looked at, in their order, to find the one that ends the process.
+    /// Limits the expressions of each table that are evaluated, in order, to find one that crashes the process.
     #[serde(default)]
     pub expressions_max: Option<usize>,
     /// Rows, and as many rejects, to show; at most `limits::PREVIEW_ROWS_MAX`.
@@ -114,7 +114,7 @@ pub struct PreviewColumn {
 pub struct PreviewReject {
     /// Physical line on which the record starts.
     pub line: u64,
-    /// Of its first byte in the decompressed source.
+    /// Offset of the record's first byte in the decompressed source.
     pub byte_offset: u64,
     /// Bytes from there to the next record, in the source's encoding.
     pub byte_length: u64,

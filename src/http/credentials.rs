@@ -77,7 +77,7 @@ fn basic_password(value: &[u8]) -> Option<Vec<u8>> {
     Some(both[colon + 1..].to_vec())
 }
 
-/// What follows a scheme, which is case-insensitive and in lower case here, with a blank.
+/// The text after a scheme and a blank. `scheme` is in lower case; the comparison is case-insensitive.
 fn after_scheme<'a>(value: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
     let (found, rest) = value.split_at_checked(scheme.len())?;
     found.eq_ignore_ascii_case(scheme).then(|| rest.trim_ascii())

@@ -156,7 +156,7 @@ const STARTS: &[(&str, &str)] = &[
 /// Replacements for the parser's words for expected values.
 const EXPECTED: &[(&str, &str)] = &[("a map", "an object"), ("struct ", "an object"), ("a sequence", "a list")];
 
-/// An error of the parser in terms of JSON.
+/// Rewords a serde error in JSON's terms.
 fn worded(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some((start, word)) = STARTS.iter().find(|(start, _)| text.starts_with(start)) {

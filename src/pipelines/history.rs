@@ -253,7 +253,7 @@ fn minted_ms(id: &JobId) -> Option<i64> {
     i64::try_from(seconds).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000))
 }
 
-/// What is stored at the key of a job's terminal record.
+/// The object found at the key of a job's terminal record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
     Job(Box<Job>),

@@ -81,7 +81,7 @@ pub enum Acquired<'a> {
     Busy(OtherRun),
 }
 
-/// What a new lock is to be.
+/// The contents of a new lock.
 pub struct LockRequest<'a> {
     pub slug: &'a Slug,
     pub ttl: Duration,
@@ -209,7 +209,8 @@ fn read(store: &dyn ObjectStore, key: &str) -> StoreResult<Option<(Option<LockDo
     Ok(Some((serde_json::from_slice(&bytes).ok(), reader.meta)))
 }
 
-/// The run that holds the lock; `None` if it is released or expired. An unreadable one is nobody's after the longest TTL.
+/// The run that holds the lock; `None` if it is released or expired. An unreadable lock counts as expired after the
+/// longest TTL.
 fn in_use(
     document: Option<&LockDocument>,
     meta: &ObjectMeta,

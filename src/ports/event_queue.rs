@@ -25,7 +25,7 @@ pub struct QueueMessage {
 /// The state of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueState {
-    /// A message that was received so often goes to a dead-letter queue; `None`: the queue has none.
+    /// Number of receives after which a message moves to the dead-letter queue; `None`: the queue has none.
     pub receives_max: Option<u32>,
     /// About how many messages wait.
     pub waiting: u64,

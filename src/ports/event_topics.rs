@@ -1,6 +1,7 @@
 //! Topics that send events by HTTP, as SNS does.
 //!
-//! Contract: a call ends within [`TOPIC_CALL_TIME_MAX`]; what isn't proven to come from a permitted topic is refused.
+//! Contract: a call ends within [`TOPIC_CALL_TIME_MAX`]; a message that isn't proven to come from a permitted topic is
+//! refused.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ pub const TOPIC_CALL_TIME_MAX: Duration = Duration::from_secs(20);
 /// The kinds of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TopicMessageKind {
-    /// What a publisher sent.
+    /// A message of a publisher.
     Notification,
     /// Asks whether the receiver wants messages of the topic.
     SubscriptionConfirmation,

@@ -60,7 +60,7 @@ pub struct ClaimedNotification {
     pub token: String,
 }
 
-/// What follows [`Notifications::record_deliveries`].
+/// The state of a notification after [`Notifications::record_deliveries`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterDelivery {
     /// The claim continues.

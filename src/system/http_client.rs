@@ -115,7 +115,7 @@ pub fn tls(url: &str, ca_file: Option<&Path>) -> Result<TlsConfig, CaFileError> 
         let pem = std::fs::read(path).map_err(|source| CaFileError::Read { path: path.to_owned(), source })?;
         let wrong = |found: String| CaFileError::Certificates { path: path.to_owned(), found };
         for item in parse_pem(&pem) {
-            match item.map_err(|error| wrong(format!("something unreadable: {error}")))? {
+            match item.map_err(|error| wrong(format!("an unreadable PEM item: {error}")))? {
                 PemItem::Certificate(certificate) => roots.push(certificate),
                 _ => return Err(wrong("something else".to_owned())),
             }

@@ -55,9 +55,9 @@ struct Inferred {
     mapping: Value,
     #[serde(flatten)]
     proposal: Proposal,
-    /// How much of each file was sampled, and what a run with the mapping does with it.
+    /// How much of each file was sampled, and the outcome of a run with the mapping.
     files_read: Vec<FileSample>,
-    /// Files that nothing can be proposed for.
+    /// Files without a proposal.
     files_failed: Vec<FailedFile>,
 }
 

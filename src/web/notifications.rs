@@ -1,4 +1,4 @@
-//! Notifications: what was sent, and a test. Workers send them; this service knows no target but its name.
+//! Lists sent notifications, and sends a test. Workers deliver; this service knows only the names of targets.
 
 use std::sync::Arc;
 

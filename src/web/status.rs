@@ -93,13 +93,13 @@ struct TableStatus {
     rows_rejected: u64,
     /// Sources whose rows it has.
     sources: u64,
-    /// Those of them whose CSV was removed and whose rows are kept.
+    /// Sources whose CSV was removed and whose rows are kept.
     archived: u64,
     /// CSVs that are new or changed since the table was written.
     pending: FileNames,
-    /// Those of them that were modified after the last job had started, whose outcome says nothing about them.
+    /// Pending CSVs that were modified after the last job had started, so that its outcome doesn't cover them.
     untried: FileNames,
-    /// Sources whose CSV is gone while the table still has their rows, which the next run removes.
+    /// Sources whose CSV was deleted; the next run removes their rows.
     removed: RemovedSources,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct DrainCheck {
 
 impl DrainCheck {
     /// Whether nothing is left to do. Called between two claims; `are_executors_idle`: no claimed entry is being
-    /// executed. `reclaim_every`: how often entries of dead workers are looked for.
+    /// executed. `reclaim_every`: the interval of checks for entries of dead workers.
     pub(super) fn is_done(
         &mut self,
         shared: &WorkerShared,

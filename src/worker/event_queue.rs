@@ -33,7 +33,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Receipts of an unusable message before it is deleted, in a queue without dead letters.
 const RECEIVES_MAX: u32 = 5;
-/// Unusable messages are logged once in this time.
+/// Minimum interval between logs of unusable messages.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// A queue of events.
@@ -57,7 +57,7 @@ impl Poller {
         let (sender, batches) = bounded(1);
         let queue = Arc::clone(queue);
         threads::spawn("event-queue-poll", move || {
-            // Ends with the consumer. What it received by then comes back.
+            // Ends with the consumer. Messages received by then become visible again.
             while asked.recv().is_ok() && sender.send(queue.receive(wait)).is_ok() {}
         })?;
         Ok(Self { asks, batches, is_polling: false })
@@ -168,7 +168,7 @@ impl<'a> Consumer<'a> {
         if self.shared.options.lifetime.ends() { POLL_WAIT_DRAINING } else { POLL_WAIT }
     }
 
-    /// Uses a batch. False if nothing could be recorded or deleted; the messages come back then.
+    /// Uses a batch. False if recording or deleting failed; the messages then become visible again.
     fn take(&mut self, batch: &[QueueMessage]) -> bool {
         let state = &self.shared.state.event_queue;
         state.add(QueueOutcome::Received, batch.len());

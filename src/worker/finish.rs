@@ -32,7 +32,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// Attempts to write a record that the store rejects, before the job is requeued.
 const REJECTED_TRIES_MAX: u32 = 3;
-/// How long the job waits then: somebody must fix the store or the credentials first.
+/// How long the job waits then: the store or the credentials need a fix first.
 const REJECTED_WAIT: Duration = Duration::from_millis(JOB_WAIT_MS_MAX);
 
 /// How an attempt ended.
@@ -43,7 +43,7 @@ pub(super) enum Outcome {
     Recorded(Box<Job>),
     /// The worker stops: requeued without charging an attempt.
     Requeued,
-    /// The machine has no thread for the run: requeued without charging an attempt.
+    /// No thread could be started for the run: requeued without charging an attempt.
     HostExhausted(std::io::Error),
 }
 

@@ -213,7 +213,7 @@ fn stop_does_not_wait_for_the_end_of_a_poll() {
     await_that("a poll", || POLLS.load(Ordering::SeqCst) == 1);
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0));
-    // What the poll would report after its timeout.
+    // The poll's timeout would be logged so.
     assert!(!worker.has_logged("reading the event queue failed"), "{}", worker.log());
 }
 

@@ -1,4 +1,4 @@
-//! `lakemill infer`, and that `lakemill run` takes what it prints.
+//! `lakemill infer`, whose output `lakemill run` accepts.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What readers of Iceberg see of a published table is what was written, at every snapshot and with filters.
+//! Iceberg readers see the rows that were written, at every snapshot and with filters.
 
 use std::path::Path;
 use std::process::Command;

@@ -33,7 +33,7 @@ const ALL_KILLS_MAX: Duration = Duration::from_secs(3_600);
 const PARTITIONS: u64 = 12;
 const SOURCES: u64 = 6;
 const ROWS_PER_SOURCE: u64 = 300;
-/// The failpoint where the store writes or deletes an object.
+/// The failpoints before and after the store writes or deletes an object.
 const PLACES: [&str; 2] = ["fs::before_write", "fs::after_write"];
 
 /// The folder of the Delta log.

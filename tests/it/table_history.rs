@@ -220,7 +220,7 @@ fn restored_version_is_the_next_one_and_outlives_its_time() {
     assert_eq!(after[&4], before[&1]);
     assert!([1, 2, 3].iter().all(|sequence| after[sequence] == before[sequence]));
     nothing_else(&world);
-    // What the second commit retired is over; the restored version has some of it.
+    // The retention of objects retired by the second commit ends; the restored version still uses some.
     world.clock.advance(95_000);
     let root = world.restore("t", 3).unwrap();
     assert_eq!(root.restored, Some(3));

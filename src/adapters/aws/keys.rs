@@ -32,7 +32,7 @@ impl SigningKeys {
 #[derive(Debug, thiserror::Error)]
 #[error("no AWS credentials: {from}: {reason}")]
 pub struct CredentialsError {
-    /// Where they were looked for.
+    /// The provider that was tried.
     from: String,
     reason: String,
 }

@@ -142,7 +142,7 @@ impl EventTopics for SnsTopics {
     }
 }
 
-/// What the signature of a message covers: names and values of these fields, each on a line.
+/// The signed text of a message: names and values of these fields, each on its own line.
 fn signed_text(message: &TopicMessage) -> String {
     let of = |value: &'_ Option<String>| value.clone().unwrap_or_default();
     let mut fields = vec![("Message", message.message.clone()), ("MessageId", message.message_id.clone())];

@@ -12,7 +12,7 @@ use super::folder::Folders;
 use super::snapshot::FolderSnapshots;
 use super::walk::{From, Walk};
 
-/// What to list.
+/// A listing's bucket, prefix and limits.
 pub(super) struct WalkQuery<'a> {
     pub(super) bucket: Bucket,
     pub(super) prefix: &'a str,

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 use crate::ports::store::Bucket;
 
-/// What a bucket's store supports.
+/// The preconditions that a bucket's store supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conditions {
     /// Enforces `If-Match` and `If-None-Match: *` on puts.

@@ -20,7 +20,7 @@ use super::store::S3Store;
 /// A thousand keys of 1,024 bytes, all escaped, with their markup.
 pub(super) const LISTING_BYTES_MAX: u64 = 16 << 20;
 
-/// What to list.
+/// A listing's bucket, prefix and limits.
 pub(super) struct ListQuery<'a> {
     pub(super) bucket: Bucket,
     pub(super) prefix: &'a str,

@@ -8,10 +8,10 @@ use crate::ports::store::Bucket;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3Mount {
     pub bucket: Bucket,
-    /// What the port's keys begin with. Others, which only probes of the store have, are stored below `stored` as they
-    /// are. A listing of a shorter prefix finds nothing.
+    /// Prefix of the port's keys. Others, which only probes of the store have, are stored below `stored` as they are. A
+    /// listing of a shorter prefix finds nothing.
     pub prefix: String,
-    /// What takes its place in the stored key: empty, or ends with `/`.
+    /// Its replacement in the stored key: empty, or ends with `/`.
     pub stored: String,
     /// Folders directly below, with `/` at their end, whose objects are not listed.
     pub hide: Vec<String>,

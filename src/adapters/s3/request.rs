@@ -14,7 +14,7 @@ pub(super) type Header = (&'static str, String);
 /// Metadata of an object: the id of the write that created it; see `write`.
 pub(super) const WRITE_ID_HEADER: &str = "x-amz-meta-lakemill-write";
 
-/// The object that a copy is made of.
+/// Names the source object of a copy.
 pub(super) const COPY_SOURCE_HEADER: &str = "x-amz-copy-source";
 
 /// A request's body.
@@ -102,7 +102,7 @@ impl<'a> S3Request<'a> {
         }
     }
 
-    /// Whether an object is made by it, or by the upload in parts that it begins.
+    /// Whether the request creates an object, or starts a multipart upload that does.
     pub(super) fn begins_object(&self) -> bool {
         let has = |name: &str| self.query.iter().any(|(own, _)| *own == name);
         !self.key.is_empty() && (self.method == Method::PUT && !has("partNumber") || has("uploads"))

@@ -59,7 +59,7 @@ impl<'a> Document<'a> {
                 }
                 Event::End(_) => depth -= 1,
                 Event::Eof if depth > 0 => {
-                    return Err(XmlError::Malformed("its end before the root's".to_owned()));
+                    return Err(XmlError::Malformed("an unclosed root element".to_owned()));
                 }
                 Event::Eof => break,
                 Event::Text(_)

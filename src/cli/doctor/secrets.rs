@@ -70,7 +70,7 @@ fn password_hash(around: &Surroundings) -> Option<CheckResult> {
     Some(CheckResult::problem(format!("SVC_ADMIN_PASSWORD_HASH: {error}"), advice))
 }
 
-/// A Redis on another machine without a password is open to everybody.
+/// A Redis on another machine without a password is open to its whole network.
 fn open_redis(around: &Surroundings) -> Option<CheckResult> {
     let url = match &around.kv.as_ref().ok()?.config {
         KvConfig::Redis(url) => url::Url::parse(url.reveal()).ok()?,

@@ -57,7 +57,7 @@ impl Target {
         }
     }
 
-    /// What to do if AWS refuses the rule.
+    /// Advice for a rule that AWS refuses.
     pub(super) fn advice(&self) -> Option<String> {
         let of = |arn: &Arn, action: &str| {
             format!(

@@ -164,7 +164,7 @@ params! {
 pub enum Options {
     /// These.
     List(#[schemars(length(min = 1, max = OPTIONS_MAX))] Vec<OptionDocument>),
-    /// What a query returns.
+    /// The results of a query.
     Query(OptionsQuery),
 }
 

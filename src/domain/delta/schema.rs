@@ -43,7 +43,7 @@ pub fn delta_type(ty: DataType, partition: bool) -> Result<String, UnsupportedTy
     Ok(name.to_owned())
 }
 
-/// What a client must support to read or write a table.
+/// The features that a client must support to read or write a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Protocol {

@@ -1,4 +1,4 @@
-//! Manifests and manifest lists: which data files a snapshot has, with what is known of their values.
+//! Manifests and manifest lists: the data files of a snapshot, with their column statistics.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const NAME_DIGITS: usize = 32;
 const EXISTING: i64 = 0;
 const ADDED: i64 = 1;
 
-/// What a manifest list says of a manifest.
+/// The entry of a manifest in a manifest list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestEntry {
     /// The file's name in the folder `metadata`.
@@ -68,7 +68,7 @@ pub struct PartitionError {
     pub field: String,
 }
 
-/// What the manifests of a table have in common.
+/// Values that all manifests of a table share.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestContext<'a> {
     /// Where the table is, without a slash at its end.

@@ -12,7 +12,7 @@ use crate::domain::table_log::root::IcebergTable;
 /// The entry of a snapshot's summary that only our snapshots have.
 pub(super) const JOB_ID: &str = "lakemill.job-id";
 
-/// What the next snapshot of a table is made from, besides the table: a shard of the table's manifest.
+/// State kept for the next snapshot of a table, as a shard of the table's manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IcebergState {
     pub schemas: Schemas,
@@ -99,7 +99,7 @@ impl Snapshot {
 }
 
 impl IcebergState {
-    /// Names in the folder `metadata` of what the present snapshot has: its manifest list and its manifests.
+    /// Names in the folder `metadata` of the present snapshot's manifest list and manifests.
     pub fn names(&self) -> BTreeSet<&str> {
         let list = self.snapshots.last().map(|snapshot| snapshot.manifest_list.as_str());
         self.manifests.values().map(|manifest| manifest.name.as_str()).chain(list).collect()

@@ -1,7 +1,7 @@
-//! A table's Iceberg metadata: what each commit of the table adds to it.
+//! A table's Iceberg metadata, extended by each commit.
 //!
 //! A snapshot is a commit of the table, with its sequence as the id. Each shard of the table's manifest that lists data
-//! files has a manifest of Iceberg, so that a commit rewrites as many of these as of those.
+//! files has one Iceberg manifest, so that a commit rewrites equally many of both.
 //!
 //! Invariant: equal roots and states give equal bytes. Nothing is read back from the metadata.
 //!

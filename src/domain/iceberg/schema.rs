@@ -106,7 +106,7 @@ pub struct Schemas {
 /// The first id of a partition field is one more.
 const PARTITION_IDS_AFTER: i32 = 999;
 
-/// What a change of the columns means for earlier snapshots.
+/// The effect of changed columns on earlier snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evolution {
     /// The columns and partitions are the same.

@@ -11,7 +11,7 @@ const MONTHS_PER_YEAR: i32 = 12;
 const HOURS_PER_DAY: i32 = 24;
 const EPOCH_YEAR: i32 = 1970;
 
-/// What the values of a partition field are.
+/// The type of a partition field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueType {
     Boolean,

@@ -10,7 +10,7 @@ pub enum ManifestObject<'a> {
 }
 
 impl<'a> ManifestObject<'a> {
-    /// `None` for intents, what they stage, and objects of other programs.
+    /// `None` for intents, staged objects, and objects of other programs.
     pub fn of(name: &'a str) -> Option<Self> {
         let number = |text: &str| (text.len() == 20).then(|| text.parse::<u64>().ok())?;
         let is_hash = |text: &str| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -39,11 +39,11 @@ pub struct Incident {
     repeats: u64,
     /// The fence of the last run that was judged: runs that end late must not change a newer verdict.
     pub fence: u64,
-    /// What the condition is about, if it can change: the columns of a drift.
+    /// The subject of the condition, if it can change: the columns of a drift.
     pub subject: Vec<String>,
 }
 
-/// What to do with the notification of an occurrence.
+/// When to send the notification of an occurrence, and which pending one to withdraw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendPlan {
     /// The id of the scheduled notification that it replaces.

@@ -1,8 +1,8 @@
 //! PipelineConfig version 1 as people write it, and its JSON Schema.
 //!
-//! Invariant: the schema is derived from these types, so the published schema, the editor's completion and what is
-//! accepted can't drift apart. Must not: be read by serde alone; [`super::validate::parse`] is the way in, since
-//! here every field has a default so that a document with problems can still be looked at as a whole.
+//! Invariant: the schema is derived from these types, so the published schema, the editor's completion and the
+//! validation can't drift apart. Must not: be read by serde alone; [`super::validate::parse`] is the entry point, since
+//! here every field has a default, so that all problems of a document can be reported.
 
 use std::sync::LazyLock;
 
@@ -455,7 +455,6 @@ fn reader_names(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "enum": names }, "maxItems": READERS_MAX, "examples": [["spark-3.5", "polars-2.1"]] })
 }
 
-/// A default on a field that must be given would promise what is not so; those fields have one for serde alone.
 fn type_pattern() -> String {
     let names: Vec<&str> = DataType::PLAIN.iter().map(|(name, _)| *name).collect();
     format!(r"^({}|decimal\([ 0-9]+,[ 0-9]+\))$", names.join("|"))
@@ -465,6 +464,7 @@ fn type_examples() -> Vec<&'static str> {
     DataType::PLAIN.iter().map(|(name, _)| *name).chain(["decimal(10,2)"]).collect()
 }
 
+/// Removes the defaults of required fields, which exist for serde only.
 fn drop_defaults_of_required(schema: &mut Value) {
     let required: Vec<String> = schema["required"]
         .as_array()

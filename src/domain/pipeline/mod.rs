@@ -217,7 +217,7 @@ pub struct NumberFormat {
     pub thousands: Option<char>,
     /// The longest first.
     pub currency: Vec<String>,
-    /// Every value has a percent sign, and is a hundredth of what it says.
+    /// Every value has a percent sign, and is divided by 100.
     pub percent: bool,
     pub negative: Negative,
 }

@@ -1,7 +1,6 @@
-//! Programs that read our Parquet files, with what each refuses or reads differently.
+//! Programs that read our Parquet files, with the types and options that each refuses or reads differently.
 //!
-//! Invariant: `docs/readers.md` shows this table, and `scripts/readers` reproduces it. Must not: change what is
-//! written.
+//! Invariant: `docs/readers.md` shows this table, and `scripts/readers` reproduces it. Must not: change the files.
 
 use std::fmt;
 

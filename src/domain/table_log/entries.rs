@@ -55,7 +55,7 @@ pub struct StoredFile {
     pub iceberg: Option<Box<IcebergFile>>,
 }
 
-/// What a manifest of Iceberg says of a data file's first columns, in the order of the file. `None`: unknown.
+/// The Iceberg statistics of a data file's first columns, in file order. `None`: unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IcebergFile {
     pub nulls: Vec<Option<u64>>,

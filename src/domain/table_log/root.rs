@@ -203,7 +203,7 @@ pub struct Intent {
     /// Its change to the Delta log after the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStep>,
-    /// What it does to the Iceberg metadata after the commit.
+    /// The change of the Iceberg metadata after the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iceberg: Option<LogStep>,
 }

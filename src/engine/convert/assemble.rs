@@ -21,7 +21,7 @@ pub struct RowGroups {
     pub range: Range<usize>,
 }
 
-/// What the files of a table have in common.
+/// Properties that all files of a table share.
 pub(super) struct FileFormat<'a> {
     pub schema: &'a SchemaRef,
     pub options: &'a ParquetOptions,

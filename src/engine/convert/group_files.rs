@@ -41,7 +41,7 @@ pub(super) struct EncodedGroup {
     pub segments: Vec<EncodedSegment>,
 }
 
-/// What is needed to write files of a partition.
+/// The context for writing files of a partition.
 #[derive(Clone, Copy)]
 pub(super) struct PartitionFiles<'a> {
     pub encoding: &'a Encoding<'a>,

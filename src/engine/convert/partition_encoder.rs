@@ -16,7 +16,7 @@ use super::partitions::PartitionPath;
 use super::spill::ScratchFolder;
 use crate::engine::encode::{ColumnChunk, ColumnEncoder};
 
-/// What to do after a row group.
+/// The next step after a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterRowGroup {
     Continue,

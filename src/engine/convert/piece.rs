@@ -20,7 +20,7 @@ pub(super) enum Piece {
     Stored(StoredPiece),
 }
 
-/// What is known of a source once it is read.
+/// Properties of a source that are known after reading it.
 pub(super) struct SourceEndInfo {
     pub sha256: String,
     pub etag: Option<String>,

@@ -1,4 +1,4 @@
-//! The threads of a conversion: they encode what is ready, and otherwise parse.
+//! The threads of a conversion: they encode rows that are ready, and otherwise parse.
 //!
 //! Invariant: encoding goes before parsing, so parsed rows never pile up; chunks are collected in order, regardless of
 //! the thread that parsed them.

@@ -4,7 +4,7 @@
 
 use super::bits::{pack, put_varint};
 
-/// Shorter runs are packed: starting and ending a run costs what it saves.
+/// Shorter runs are packed: the overhead of a run would exceed the saving.
 const RUN_LENGTH_MIN: usize = 48;
 /// A page with a shorter average run is packed as a whole; compression finds its runs.
 const RUN_LENGTH_AVERAGE_MIN: usize = 12;

@@ -188,8 +188,8 @@ fn is_disputed(all: &[ColumnProposal]) -> bool {
     with_values.any(|column| !has_same_reading(first, column))
 }
 
-/// What a column's type may be: that of each file, and those that hold the values of several. Text only if a file's values
-/// decide it: text that nothing decides, such as dates of either order, is of the type of another file.
+/// Candidate types of a column: that of each file, and common types of several files. Text is a candidate only if a
+/// file's values require it: an undecided column, such as dates of either order, takes the type of another file.
 fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
     let mut found: Vec<ColumnProposal> = Vec::new();
     let add = |column: ColumnProposal, found: &mut Vec<ColumnProposal>| {

@@ -2,7 +2,7 @@
 //!
 //! - [`sniff`]: finds the dialect from the first records; [`survey`]: collects statistics of all columns in one pass;
 //!   [`settle`]: decides one dialect and the type of each column; [`misfits`]: finds types of columns with a few other
-//!   values; [`confirm`]: reads the file with the proposal by the converter, and takes back what it rejects.
+//!   values; [`confirm`]: reads the file with the proposal by the converter, and revises types that reject rows.
 //!
 //! Invariant: if the whole file was read and confirmed, a run with the proposal rejects only the rows counted by
 //! `sample.rows_refused` and `sample.rows_misfit`.

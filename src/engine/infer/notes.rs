@@ -2,7 +2,7 @@
 
 use crate::domain::pipeline::Dialect;
 
-/// Letters that a note must have before its first digit, to be told from rows by them.
+/// Letters before the first digit that distinguish a note from a row.
 const NOTE_LETTERS_MIN: usize = 3;
 /// Characters of a note that mark it.
 const NOTE_CHARS_MAX: usize = 40;

@@ -58,7 +58,7 @@ impl Proposal {
         self
     }
 
-    /// A whole PipelineConfig with this mapping. The title is cut at what a config takes.
+    /// A whole PipelineConfig with this mapping. The title is cut to the length that a config allows.
     pub fn config(&self, title: &str) -> Value {
         let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
         json!({ "version": VERSION, "title": title, "mappings": [self.mapping()] })
@@ -137,7 +137,7 @@ pub struct ColumnProposal {
     pub evidence: ColumnEvidence,
 }
 
-/// What numbers are that nobody adds up.
+/// The kind of numbers that aren't summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnRole {
@@ -180,7 +180,7 @@ impl ColumnProposal {
         }
         if let Some(format) = &self.number_format {
             let mut format = json!(format);
-            // What is the default is not written.
+            // Defaults are omitted.
             if let Some(members) = format.as_object_mut() {
                 let defaults = [json!(null), json!(false), json!([]), json!("minus")];
                 members.retain(|_, value| !defaults.contains(value));

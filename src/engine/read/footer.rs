@@ -64,7 +64,7 @@ impl FooterCutter {
                     Step::Ended(record) => {
                         at = record.next;
                         unclosed |= record.unclosed;
-                        // A rejected record ends a marked footer, wherever its chunk ends.
+                        // A rejected record ends a marked footer, regardless of chunk boundaries.
                         let too_long =
                             self.marks.values.is_some() && (record.end - start) as u64 > self.record_bytes_max;
                         let is_footer = probe.is_footer.unwrap_or(true) && !too_long;

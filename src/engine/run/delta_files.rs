@@ -108,7 +108,7 @@ fn rounded(value: i128, precision: u8, up: bool) -> i128 {
     let Some(unit) = digits.checked_sub(DECIMAL_DIGITS_MAX).map(|over| 10_i128.pow(over)) else { return value };
     let below = value.div_euclid(unit) * unit;
     let outward = if up && below < value { below + unit } else { below };
-    // One that has more digits than the type is as a double what it would be.
+    // A bound with more digits than the type equals the unrounded one as a double.
     if outward.unsigned_abs() < 10_u128.pow(u32::from(precision)) { outward } else { value }
 }
 

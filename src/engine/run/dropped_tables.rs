@@ -1,4 +1,4 @@
-//! Deletes what is left of tables that the config no longer has, in clean runs.
+//! Deletes remains of tables that the config no longer has, in clean runs.
 //!
 //! Invariant: deletes only keys from a manifest or with names that only Lakemill assigns; other files in the warehouse
 //! belong to users.

@@ -21,7 +21,7 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError};
 use crate::sync::parallel_map;
 
-/// What a run saw of the lake.
+/// A run's view of the lake.
 pub(super) struct Lake {
     /// By the store's clock, before the look: later writes have later times.
     pub listed_at: DateTime<Utc>,
@@ -217,7 +217,7 @@ pub(super) fn head(store: &dyn ObjectStore, slug: &Slug, key: &str) -> Result<Op
     let prefix = pipeline_prefix(slug);
     match store.head(Bucket::Lake, &format!("{prefix}{key}")) {
         Ok(object) => Ok(object.and_then(|object| listed(&prefix, object))),
-        // Events may name what can't exist.
+        // Events may name keys that can't exist.
         Err(StoreError::InvalidKey { .. }) => Ok(None),
         Err(error) => Err(store_error(error)),
     }

@@ -1,7 +1,7 @@
 //! Runs a pipeline: plan, convert, merge, publish, finish.
 //!
 //! Invariant: no table is published before every table is converted and checked; a run that fails because of rejects writes
-//! these alone. Then tables are published one by one ([`publish`]), each by one conditional write, that of its root. A run
+//! these alone. Then tables are published one by one ([`publish`]), each by one conditional write of its root. A run
 //! that dies leaves objects that no root names; its intents name them, and the next run deletes them.
 //!
 //! Must not: decide what a table's files are; that is `domain::table_log`.

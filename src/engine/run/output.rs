@@ -12,9 +12,9 @@ use crate::pipelines::tables::{Edited, TableResult, TableStore};
 use crate::ports::store::{Bucket, ObjectMeta, list_all};
 use crate::sync::parallel_map;
 
-/// Adds to what a new manifest retires all objects in the table's folders, and beside its manifest, that neither it nor a
-/// commit that the present root retains names: of earlier versions, of runs whose manifest is lost, of a table that was
-/// dropped by half, and of others. New shards aren't stored yet, so that the names come from what was made.
+/// Retires all objects in the table's folders and beside its manifest that neither the new manifest nor a retained
+/// commit names: from earlier versions, runs whose manifest is lost, a half-dropped table, or other programs. New
+/// shards aren't stored yet, so their names are taken from memory.
 pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edited: &mut Edited) -> TableResult<()> {
     let pipeline = pipeline_prefix(table.slug);
     let folders = [
@@ -45,7 +45,7 @@ pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edi
     Ok(())
 }
 
-/// The part of [`retire_unknown`] beside the manifest. What runs in progress put there, their intents name.
+/// The part of [`retire_unknown`] beside the manifest. Objects of runs in progress are named by their intents.
 fn retire_unknown_manifest(table: &TableStore<'_>, listed: &[ObjectMeta], retained: &Objects, edited: &mut Edited) {
     let prefix = manifest_objects_prefix(table.slug, table.table);
     let own = edited.root.sequence;

@@ -25,7 +25,7 @@ pub(super) struct PreparedTable {
     /// The spooled rejects of the sources read, in key order.
     pub rejects: Vec<SpooledFile>,
     pub limits: RejectLimits,
-    /// How long what a commit retires stays.
+    /// How long retired objects are kept.
     pub keep_history: Duration,
     pub result: TableResult,
 }

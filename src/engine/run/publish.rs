@@ -24,7 +24,7 @@ use crate::sync::parallel_map;
 
 /// Parallel puts: each waits for the disk or the network more than it computes.
 const PARALLEL_PUTS_MAX: usize = 16;
-/// Parallel puts to a remote store, most of which only complete what was staged.
+/// Parallel puts to a remote store; most only complete staged uploads.
 const PARALLEL_REMOTE_PUTS_MAX: usize = 64;
 
 /// Publishes the prepared tables, then deletes the dropped ones.

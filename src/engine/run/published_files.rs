@@ -20,7 +20,7 @@ pub struct PublishedFiles {
     iceberg: Option<IcebergFiles>,
 }
 
-/// What each format says of a data file; `None`: the table isn't published in it.
+/// A data file's entry in each format; `None`: the table isn't published in it.
 pub type PublishedFile = (Option<DeltaFile>, Option<IcebergFile>);
 
 impl PublishedFiles {

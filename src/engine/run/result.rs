@@ -1,4 +1,4 @@
-//! What a run did with a table.
+//! The outcome of a run for one table.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const CHANGE_SOURCES_MAX: usize = 5;
 /// Sources that a job's record lists of a table.
 const SOURCES_MAX: usize = 10_000;
 
-/// What a run did with a table, in memory that doesn't depend on the number of sources.
+/// The outcome of a run for one table, in memory independent of the number of sources.
 #[derive(Debug, Default)]
 pub(super) struct TableReport {
     read: u64,

@@ -18,7 +18,7 @@ use crate::sync::parallel_map;
 /// Sources looked up by HEAD at a time.
 const BATCH_SOURCES: usize = 1_024;
 
-/// What a run does with the sources of a table, each list in key order.
+/// The sources of a table by what a run does with them, each list in key order.
 #[derive(Debug, Default)]
 pub(super) struct SourceChanges {
     /// New and changed ones.

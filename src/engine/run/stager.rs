@@ -1,6 +1,6 @@
 //! Stages finished files while others are still converted, so that publishing is short.
 //!
-//! Must not: make anything visible, or decide what is published. Publishing retries failures and reports them.
+//! Must not: make objects visible, or decide which are published. Publishing retries failures and reports them.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -192,7 +192,7 @@ impl<'env> StagerShared<'env> {
             return None;
         }
         self.asked.call_once(|| {
-            // Publishing asks again. A store that has to probe answers from memory by then.
+            // Warms the store's cache of probed capabilities for publishing.
             let _ = request.store.capabilities();
         });
         let (bucket, key) = (Bucket::Warehouse, &file.key);

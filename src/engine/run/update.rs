@@ -1,4 +1,4 @@
-//! Converts what changed of a table, and merges it with the stored rows of the groups that it touches.
+//! Converts a table's changed sources, and merges them with the stored rows of the affected groups.
 //!
 //! Invariant: the groups are those that all of the table's CSVs would give, byte for byte.
 
@@ -23,7 +23,7 @@ use crate::engine::run_error::{scratch_error, table_error};
 use crate::pipelines::tables::{Maps, TableStore};
 use crate::ports::store::ETag;
 
-/// What changed of a table: the conversion of the sources that were read, and the groups by partition.
+/// The changes of a table: the conversion of its changed sources, and the groups by partition.
 pub(super) struct Update {
     /// The outcomes of changed sources.
     pub changed: Vec<SourceOutcome>,

@@ -37,7 +37,7 @@ pub struct Commit<'a> {
     pub before: &'a FoundRoot,
     /// The next root; `retained` is set by the commit.
     pub next: Root,
-    /// What the present root names and the next doesn't, and what the run makes.
+    /// Objects that only the present root names, and objects that the run creates.
     pub retired: Objects,
     pub made: Objects,
     /// Keys of files that were made again with the same bytes.
@@ -96,7 +96,7 @@ impl Commit<'_> {
         Ok(self.next)
     }
 
-    /// What the commit does to the Delta log.
+    /// The commit's change of the Delta log.
     fn log(&self, shards: &[(String, Vec<u8>)]) -> TableResult<Option<LogCommit>> {
         let made: Vec<OwnedFile> = self.made.files.iter().chain(&self.returned).cloned().collect();
         let change = LogChange {
@@ -123,8 +123,8 @@ impl Commit<'_> {
         Ok(planned)
     }
 
-    /// Deletes what is no longer needed. Until then, readers that list the table see replaced rows and their replacement:
-    /// it is tried again at once. Failures are only logged, since the table is published.
+    /// Deletes what is no longer needed. Until then, readers that list the table see replaced rows and their
+    /// replacement, so failed deletes are retried at once. Failures are only logged, since the table is published.
     fn clean_up(&self, after: &Objects) {
         let mut tries = 0;
         loop {
@@ -160,7 +160,7 @@ impl Commit<'_> {
         }
     }
 
-    /// What is deleted after the commit.
+    /// Determines the objects to delete after the commit.
     fn plan_deletes(&mut self) -> TableResult<Objects> {
         let mut deletes = Objects::default();
         for expired in &self.expired {
@@ -194,7 +194,8 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Writes the shards, what the Delta log gets after the commit, and what the Iceberg metadata file will name.
+    /// Writes the shards, the staged version of the Delta log, and the objects that the Iceberg metadata file will
+    /// name.
     fn put_shards(
         &self,
         shards: Vec<(String, Vec<u8>)>,

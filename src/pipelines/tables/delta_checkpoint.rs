@@ -1,6 +1,6 @@
 //! Checkpoints of a table's Delta log, and the deletion of versions that are no longer needed.
 //!
-//! A checkpoint is one Parquet file with all files of the table. It is made from the manifest, so that no log is read. It is
+//! A checkpoint is one Parquet file with all files of the table. It is made from the manifest, so no log is read. It is
 //! written after its version, and may be missing: readers then begin at an earlier one.
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) enum CheckpointError {
     Arrow(#[from] ArrowError),
 }
 
-/// Writes the checkpoint of the present version if it has one, then deletes what is no longer needed of the log.
+/// Writes the checkpoint of the present version if it has one, then deletes expired versions of the log.
 pub(super) fn checkpoint(table: &TableStore<'_>, root: &Root, lease: &dyn Lease) -> Result<(), CheckpointError> {
     let Some(log) = root.delta.as_ref().filter(|log| delta::has_checkpoint(log.version, root.totals.files)) else {
         return Ok(());

@@ -23,14 +23,14 @@ const ZSTD_LEVEL: i32 = 3;
 /// Bytes of a version's text.
 const VERSION_BYTES_MAX: u64 = 4 << 30;
 
-/// What a commit does to a table's log.
+/// The change that a commit makes to a table's log.
 pub(super) struct LogCommit {
     pub step: LogStep,
     /// Empty where the log ends.
     text: String,
 }
 
-/// What the text of a version is made from.
+/// The inputs to the text of a version.
 pub(super) struct LogChange<'a> {
     pub table: TableStore<'a>,
     pub before: Option<&'a Root>,
@@ -81,7 +81,7 @@ impl LogChange<'_> {
         Ok(version.into_text())
     }
 
-    /// A version with what changed.
+    /// The text of a version with the changes since the earlier one.
     fn later(&self, log: &DeltaLog, root: &Root, earlier: &DeltaLog) -> TableResult<String> {
         let (name, columns, at_ms) = (self.table.table, &self.next.schema.columns, self.at_ms());
         let mut version = LogVersion::new(log, self.next, at_ms);
@@ -121,7 +121,7 @@ fn group_of(file: &OwnedFile) -> Option<&RangeKey> {
     }
 }
 
-/// The files of a group, with what the log says of them.
+/// The log's actions for the files of a group.
 pub(super) fn file_actions(
     log: &DeltaLog,
     root: &Root,
@@ -138,7 +138,7 @@ pub(super) fn milliseconds(rfc3339: &str) -> i64 {
 }
 
 impl LogCommit {
-    /// What is stored beside the manifest until the log has it.
+    /// The staged version, stored beside the manifest until the log has it.
     pub(super) fn staged(&self) -> Vec<u8> {
         zstd::bulk::compress(self.text.as_bytes(), ZSTD_LEVEL).unwrap_or_default()
     }
@@ -162,7 +162,7 @@ impl LogCommit {
     }
 }
 
-/// Puts in the log what a run staged that died after its commit. `fence`: of that run.
+/// Adds to the log the version staged by a run that died after its commit. `fence`: of that run.
 ///
 /// # Errors
 /// As for [`LogCommit::put`], or if the staged text is missing and the log doesn't have it.

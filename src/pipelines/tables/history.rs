@@ -76,7 +76,7 @@ impl TableStore<'_> {
         Ok(retained)
     }
 
-    /// What a commit retired; nothing if its list was deleted.
+    /// The objects that a commit retired; empty if its list was deleted.
     pub(super) fn retired(&self, retired: &Retirement) -> TableResult<Objects> {
         let key = manifest_retired_key(self.slug, self.table, retired.sequence);
         match self.small(&key)? {
@@ -102,7 +102,7 @@ impl TableStore<'_> {
 }
 
 /// Deletes retained commits of a table that doesn't change otherwise, then takes them off its root. If that is interrupted,
-/// the next call does the rest. `expired`: the oldest ones; readers of them find that they are gone.
+/// the next call does the rest. `expired`: the oldest ones; their readers get an error.
 ///
 /// # Errors
 /// If the store or the lease fails.
@@ -120,7 +120,7 @@ pub fn expire(
         objects.shards.extend(list.shards);
     }
     delete_objects(table, Some(&root), &objects, lease)?;
-    // The lists last: they tell the next call what is left.
+    // Lists are deleted last: the next call needs them to continue.
     let commits = expired.iter().map(|retired| retired.sequence).collect();
     delete_objects(table, Some(&root), &Objects { commits, ..Objects::default() }, lease)?;
     let precondition = present.etag.clone().map_or(Precondition::None, Precondition::IfMatch);

@@ -91,7 +91,7 @@ fn fence_of(key: &str) -> Option<u64> {
     key.strip_suffix(".json")?.rsplit_once("/intent-")?.1.parse().ok()
 }
 
-/// Deletes the intent of the run with this fence, last, and what it staged for the Delta log.
+/// Deletes the objects that the run with this fence staged for the Delta log, then its intent.
 pub(super) fn delete_intent(table: &TableStore<'_>, fence: u64, lease: &dyn Lease) -> TableResult<()> {
     let staged = manifest_log_key(table.slug, table.table, fence);
     let keys = [staged, manifest_intent_key(table.slug, table.table, fence)];

@@ -1,8 +1,8 @@
-//! Has the next run make files again that are lost.
+//! Marks lost files, so that the next run writes them again.
 //!
 //! The entries of these files lose their hash, so that no run takes them for present, and the sources with rows in them
-//! lose their tag, so that the next run reads these. All else is the run's own way to deal with changed sources. The
-//! manifest keeps the marks: whatever dies, some run repairs the table.
+//! lose their tag, so that the next run reads these. The run then treats the sources as changed. The manifest keeps the
+//! marks: whatever dies, some run repairs the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 

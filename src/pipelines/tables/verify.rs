@@ -48,7 +48,7 @@ pub struct TableFault {
     pub kind: TableFaultKind,
     pub bucket: Bucket,
     pub key: String,
-    /// What was found instead.
+    /// The state that was found instead.
     pub found: String,
     /// The entry of a data file or a file of rejected rows; `None`: an object of the manifest, or unknown.
     pub owner: Option<Owner>,

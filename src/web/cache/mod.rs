@@ -43,7 +43,7 @@ const FETCHES_OF_QUERY: usize = 8;
 /// How often a waiting query checks its deadline.
 const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
-/// What a query does if the cache is full.
+/// How a query waits if the cache is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomWait {
     /// Waits. Not allowed while the query holds pins.

@@ -1,6 +1,6 @@
 //! The states of lake files: which tables read them, and whether they have.
 //!
-//! Invariants: files are matched as a run matches them, and compared with what the last run recorded; an unreadable config
+//! Invariants: files are matched as a run matches them, and compared with the last run's manifest; an unreadable config
 //! makes states unknown, but fails no listing.
 
 use std::sync::Arc;
@@ -190,7 +190,7 @@ impl<'a> PipelineView<'a> {
     }
 }
 
-/// What a table's manifest says about a file.
+/// A file's entry in a table's manifest.
 enum FoundEntry {
     Absent,
     Read(Box<SourceEntry>),

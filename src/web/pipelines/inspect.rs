@@ -23,7 +23,7 @@ use crate::ports::store::Bucket;
 /// Largest manifest of an archive, in bytes.
 const MANIFEST_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX * 512) as u64;
 const BUFFER_BYTES: usize = 64 << 10;
-/// Largest compression ratio: deflate reaches at most 1,032, which a file of repeated lines comes close to.
+/// Largest compression ratio: deflate reaches at most 1,032, which files of repeated lines approach.
 const RATIO_MAX: u64 = 1_040;
 
 /// An object of an inspected archive.

@@ -1,4 +1,4 @@
-//! `…/tables/{table}/commits`: the versions of a table that can be read, what each changed, and how one is restored.
+//! `…/tables/{table}/commits`: the readable versions of a table, their changes, and the restore of one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -51,7 +51,7 @@ pub(super) fn ready(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiErr
     let store = if store { "ok" } else { "failed" };
     let mut body = json!({ "ready": ready, "kv": kv.name(), "store": store, "claiming": claiming });
     if api.has_event_queue {
-        // New files come late without it; jobs run.
+        // Without it, new files are noticed late; jobs still run.
         body["event_queue"] = api.state.event_queue.last().error.map_or_else(|| "ok".into(), Into::into);
     }
     if !open.is_empty() {

@@ -66,7 +66,7 @@ pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
     }
 }
 
-/// Delivers what is due now; whether there was something.
+/// Delivers notifications that are due. Returns whether there were any.
 fn due(shared: &WorkerShared) -> KvResult<bool> {
     let claimed = shared.kv.claim_notifications(CLAIMED_MAX, claim_ttl())?;
     for claim in &claimed {

@@ -21,7 +21,7 @@ const LISTED_MAX: usize = 10;
 /// Columns of a drift that are remembered.
 const COLUMNS_MAX: usize = 1_000;
 
-/// Records what the end of a job means. Repeating it has no effect.
+/// Records the conditions that a job's end begins or ends. Idempotent.
 pub fn ended(shared: &WorkerShared, job: &Job) -> KvResult<()> {
     if shared.targets.is_empty() {
         return Ok(());

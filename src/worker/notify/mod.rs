@@ -1,9 +1,9 @@
-//! Tells people what happens: conditions that begin, last and end become notifications in the key-value store
-//! ([`jobs`], [`conditions`]), and any worker delivers them ([`deliver`]).
+//! Notifies people: conditions that begin, last and end become notifications in the key-value store ([`jobs`],
+//! [`conditions`]), and any worker delivers them ([`deliver`]).
 //!
 //! Invariants:
-//! - what a job's end means is recorded before the job is acknowledged, under the fence of its run: another worker that
-//!   finishes the job for a dead one records it again without effect;
+//! - the consequences of a job's end are recorded before the job is acknowledged, under the fence of its run: another
+//!   worker that finishes the job for a dead one records it again without effect;
 //! - a claimed notification is due again if its worker dies: it may be sent twice then, and is never lost.
 //!
 //! Must not: do anything in a worker without targets.
@@ -27,7 +27,7 @@ const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Of conditions that every run may show again.
 const RUN_PAUSES: Pauses = Pauses { first_ms: 15 * MINUTE_MS, max_ms: 24 * HOUR_MS };
-/// Of conditions that last until somebody does something.
+/// Of conditions that last until a person fixes them.
 const STATE_PAUSES: Pauses = Pauses { first_ms: HOUR_MS, max_ms: 24 * HOUR_MS };
 /// Of sources that are silent.
 const SILENCE_PAUSES: Pauses = Pauses { first_ms: 24 * HOUR_MS, max_ms: 7 * 24 * HOUR_MS };

@@ -17,7 +17,7 @@ export function newDraft(): string {
 /** Key of a sample in a message, also relative to its prefix. */
 const SAMPLE = /`(?:pipelines\/draft-[0-9a-f]{16}\/[^`]*|\.[^`/]+\.[^`/.]+)`/g;
 
-/** A failure about a sample, which is told about the file that the sample is of. */
+/** Rewrites a failure about a sample to name the file it was taken from. */
 export const ofFile = (failure: ApiFailure, name: string): ApiFailure =>
   new ApiFailure(failure.status, failure.code, failure.message.replace(SAMPLE, `\`${name}\``), {
     problems: failure.problems as Record<string, never>[],

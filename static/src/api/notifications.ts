@@ -1,4 +1,4 @@
-/** Notifications: what was sent to people. */
+/** Notifications sent to people. */
 import { queryOptions, type QueryClient } from "@tanstack/preact-query";
 import { api, ask } from "./client";
 import { CALM_MS, LIVE_MS } from "./queries";

@@ -30,7 +30,7 @@ export function BrokenBadge({ problems }: { problems: DashboardProblem[] }) {
   );
 }
 
-/** Why a dashboard can't be shown as it is, and what would repair it. */
+/** Why a dashboard can't be shown, and how to repair it. */
 export function BrokenReason({ slug, name, problems }: { slug: string; name: string; problems: DashboardProblem[] }) {
   const [first] = problems;
   const { data: renames } = useQuery({ ...renamesQuery(slug), enabled: first !== undefined });

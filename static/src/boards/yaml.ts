@@ -124,7 +124,7 @@ function panelAt(document: Document, id: string): YAMLMap {
   return node;
 }
 
-/** A node of plain data: its own entries on lines, what is within them in braces. */
+/** Creates a node from plain data: top-level entries on lines, nested ones in braces. */
 function nodeOf(document: Document, value: unknown, flow = false): YAMLMap {
   const node = document.createNode(value) as YAMLMap;
   node.flow = flow;
@@ -192,7 +192,7 @@ export function addPanel(document: Document, panel: Record<string, unknown>, que
 /** Names that the builder sets; others of a panel stay. */
 const BUILT = ["type", "title", "query", "x", "y", "series", "stacked", "horizontal", "value", "columns"];
 
-/** Replaces what a panel shows; its place, size and other settings stay. */
+/** Replaces a panel's content; keeps its position, size and other settings. */
 export function replacePanel(document: Document, id: string, panel: Record<string, unknown>, query?: MadeQuery): void {
   if (query) setQuery(document, query);
   const node = panelAt(document, id);
@@ -339,7 +339,7 @@ export function sqlOf(value: unknown, name: string): string | undefined {
   return typeof sql === "string" ? sql.trim() : undefined;
 }
 
-/** Queries that the builder made of a table, by name. */
+/** Queries of a table that the builder created, by name. */
 export function madeOf(value: unknown, table: string): Map<string, ChartChoice> {
   const found = new Map<string, ChartChoice>();
   for (const name of choicesOf(value).keys()) {

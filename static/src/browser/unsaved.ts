@@ -39,7 +39,7 @@ const leaves = (to: string): boolean => new URL(to, location.href).pathname !== 
 export function guarded<O>(navigate: (to: string, options?: O) => void, to: string, options?: O): void {
   const go = () => navigate(to, options);
   if (!asks() || !leaves(to)) return go();
-  // A save just before takes effect with the next render.
+  // Deferred: a save that has just ended takes effect with the next render.
   setTimeout(() => {
     if (asks()) leaving.value = go;
     else go();

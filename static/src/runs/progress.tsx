@@ -48,7 +48,7 @@ export function ActiveText({ job }: { job: Job }) {
   return <>{silenceText(job) ?? (job.progress ? stageText(job.progress) : "starting")}</>;
 }
 
-/** Counters of a run: of a failed one only what it read, since what it wrote was discarded with it. */
+/** Counters of a run; for a failed run only those of reading, since its output was discarded. */
 export function countersOf(job: Job): [string, string][] {
   const { progress, status } = job;
   if (!progress) return [];

@@ -1,7 +1,6 @@
 /**
- * The state of each table in one place: whether it has the rows of its CSVs under the config, and if not, why and what to
- * do. Every view says it with these sentences.
- */
+ * The state of each table: whether it is up to date with its CSVs and the config, and if not, why and what to do. All
+ * views share these texts. /
 import type { PipelineStatus, Table, TableStatus } from "../api/types";
 import { count, counted } from "../format/number";
 

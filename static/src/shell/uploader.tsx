@@ -173,7 +173,7 @@ function FileNames({ files }: { files: File[] }) {
   );
 }
 
-/** Where the files go, and what is done to them. */
+/** The destination of the files, and the effect of the upload. */
 function Place({ slug, table, files, runs }: { slug: string; table: TableStatus; files: File[]; runs: boolean }) {
   const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
   const large = files.filter((file) => file.size > UPLOAD_BYTES_MAX);

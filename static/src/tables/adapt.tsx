@@ -23,7 +23,7 @@ import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
 import { previewOf } from "./preview";
 import { RejectsField } from "./rejects";
 
-/** Files that are looked at. */
+/** Files that are checked. */
 const FILES_MAX = 8;
 /** Rejected rows of a file that are shown, and that the changes are proposed from. */
 const REJECTS_SHOWN = 10;
@@ -40,7 +40,7 @@ interface Props {
   onSaved: () => void;
 }
 
-/** Proposes changes of a table's mapping from its files, shows what they do, and saves them. */
+/** Proposes changes of a table's mapping from its files, shows their effect, and saves them. */
 export function AdaptDialog({ slug, table, files, columns = [], onClose, onSaved }: Props) {
   const keys = files.slice(0, FILES_MAX).map((file) => `pipelines/${slug}/${file}`);
   const config = useQuery({
@@ -112,7 +112,7 @@ interface ComparisonProps {
   loaded: Loaded;
   mapping: StoredMapping;
   inferred: Inferred;
-  /** Files that are not looked at. */
+  /** Number of files that aren't checked. */
   unlisted: number;
   onClose: () => void;
   onSaved: () => void;
@@ -235,7 +235,7 @@ function Comparison(props: ComparisonProps) {
   );
 }
 
-/** What is rejected, by column, and how many records are no rows. */
+/** Counts rejects by column, and records that aren't rows. */
 function rejectedIn({ rejects }: Checked): [ReadonlyMap<string, { count: number; nulls: boolean }>, number] {
   const columns = new Map<string, { count: number; nulls: boolean }>();
   let refused = 0;

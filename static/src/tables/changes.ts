@@ -7,7 +7,7 @@ import type { ColumnProposal, Inferred } from "../api/types";
 
 export interface MappingChange {
   id: string;
-  /** What it does, as a label. */
+  /** The effect, as a label. */
   label: string;
   /** The evidence. */
   why: string;
@@ -155,7 +155,7 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
         id: `reading ${name}`,
         label: `Read ${name} as ${typeLine(found)}`,
         why: `${found.evidence.why}; it is ${text(column.type)} now`,
-        // Text reads everything, also what is a mistake.
+        // Text accepts any value, including mistakes.
         proposed: found.type !== "string",
         apply: (given) =>
           withColumn(given, name, (one) => ({
@@ -231,7 +231,7 @@ function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
   return changes;
 }
 
-/** Changes that let the mapping read the files. `rejected`: what it rejects of them now; `wanted`: headers of columns. */
+/** Changes that let the mapping read the files. `rejected`: the present rejects; `wanted`: headers of columns. */
 export function changesFor(
   mapping: StoredMapping,
   inferred: Inferred,

@@ -1,11 +1,11 @@
-/** What a run does with files, by their previews. */
+/** Predicts a run's outcome for files from their previews. */
 import type { Previewed } from "../api/types";
 import { MessageText } from "../components/message-text";
 import { count, counted } from "../format/number";
 
 export type Reject = NonNullable<Previewed["rejects"]>[number];
 
-/** What a run does with the samples of a table. */
+/** The predicted outcome of a run for the samples of a table. */
 export interface Checked {
   read: number;
   rejected: number;
@@ -36,7 +36,7 @@ export function checkedOf(
   return { ...checked, files: names.size };
 }
 
-/** What is known about rows that none is rejected of. */
+/** The text for a table without rejected rows. */
 export function readable({ read, files }: Checked, complete: boolean): string {
   const rows = counted(read, "row");
   const of = files > 1 ? ` of ${counted(files, "file")}` : "";

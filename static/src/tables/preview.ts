@@ -2,7 +2,7 @@
 import { api, ask } from "../api/client";
 import type { Previewed } from "../api/types";
 
-/** The file's first rows and rejects, and the counts of what was read. `key`: the file's full key. @throws ApiFailure */
+/** Loads a file's first rows, rejects and row counts. `key`: the file's full key. @throws ApiFailure */
 export async function previewOf(
   pipeline: string,
   body: { config: unknown; key: string; limit: number; table?: string },

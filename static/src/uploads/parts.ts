@@ -144,14 +144,14 @@ async function cuts(file: Blob, shape: RecordShape, head: number, most: number):
   return found.filter((cut) => cut < file.size);
 }
 
-/** Why a file can't be uploaded by its size, with what to do; undefined if it can. */
+/** Why a file's size prevents its upload, with advice; undefined if it doesn't. */
 export function sizeProblem(name: string, size: number): string | undefined {
   if (size <= UPLOAD_BYTES_MAX || compressionOf(name) === undefined) return undefined;
   return `${name} has ${bytes(size)}, more than the ${bytes(UPLOAD_BYTES_MAX)} of an upload. Add the uncompressed file: it is compressed and sent in parts`;
 }
 
 /**
- * A file as it is uploaded: itself, or its parts. `packed`: whether parts may be compressed.
+ * The parts in which a file is uploaded: itself, or several. `packed`: whether parts may be compressed.
  * @throws Error with what to do
  */
 export async function partsOf(

@@ -1,4 +1,4 @@
-/** What becomes of files that are dropped or chosen: CSVs are kept, archives opened, others refused with what to do. */
+/** Filters dropped or chosen files: keeps CSVs, extracts archives, and refuses others with advice. */
 import { toast } from "../components/toasts";
 import { counted } from "../format/number";
 import { CSV_ENDINGS } from "../api/rules";
@@ -25,7 +25,7 @@ export function dataOf(files: readonly File[]): { csvs: File[]; documents: File[
 
 const namesOf = (files: File[]): string => files.map(({ name }) => name).join(", ");
 
-/** What to do about a file that isn't a CSV. */
+/** Advice for a file that isn't a CSV. */
 export function adviceFor(name: string): string {
   if (SPREADSHEET.test(name))
     return `${name} is a spreadsheet. In Excel or another spreadsheet program, save each sheet as “CSV UTF-8”, then drop the CSVs`;

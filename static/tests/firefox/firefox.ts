@@ -83,7 +83,7 @@ async function start(): Promise<Running> {
   }
 }
 
-/** What a person does with a page: looks for texts, presses what has a name, types. Every wait has a deadline. */
+/** Acts on a page like a user: finds texts, presses named controls, types. Every wait has a deadline. */
 export class Screen {
   constructor(
     readonly page: Page,

@@ -147,7 +147,8 @@ fn ask_the_web(browser: &Browser, response_to: &mut Said) {
     note("metrics", metrics);
 }
 
-/// What other users of the machine can see of our processes, and the environment of the children that run SQL.
+/// Checks that other users of the machine see no secrets of our processes, and that SQL children have none in their
+/// environment.
 fn check_processes(services: &[&Service], response_to: &mut Said) {
     for service in services {
         let pid = service.pid();

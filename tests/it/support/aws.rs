@@ -18,7 +18,7 @@ pub const ROLE_ARN: &str = "arn:aws:iam::123456789012:role/lakemill";
 pub const PROOF: &str = "a proof of identity";
 const SESSION: &str = "a session with the metadata service";
 
-/// What the services do.
+/// The configured behaviour of the services.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     /// How long keys last.
@@ -44,7 +44,7 @@ struct State {
     sessions: Vec<DateTime<Utc>>,
 }
 
-/// The services, and what they gave out.
+/// The services, and the credentials that they issued.
 pub struct Aws {
     state: Arc<Mutex<State>>,
     proxy: HttpProxy,
@@ -76,7 +76,7 @@ impl Aws {
         self.state.lock().sessions.iter_mut().for_each(|end| *end = DateTime::UNIX_EPOCH);
     }
 
-    /// What a store of AWS does with requests: those with the token of a valid session pass.
+    /// Simulates an AWS store: requests with the token of a valid session pass.
     pub fn gate(&self) -> impl Fn(&mut Passing) -> Act + Send + Sync + use<> {
         let state = Arc::clone(&self.state);
         move |passing| {
@@ -90,7 +90,7 @@ impl Aws {
         }
     }
 
-    /// What other services do with requests signed in their headers: the code of a refusal.
+    /// Simulates other services, whose requests are signed in headers: returns the error code of a refusal.
     pub fn gate_of_headers(&self) -> impl Fn(&Passing) -> Result<(), &'static str> + Send + Sync + use<> {
         let state = Arc::clone(&self.state);
         move |passing| match end_of(&state, passing.header("x-amz-security-token").unwrap_or_default()) {

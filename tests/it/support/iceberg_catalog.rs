@@ -1,4 +1,4 @@
-//! An Iceberg REST catalog that is made of PyIceberg, and PyIceberg as a reader of its tables.
+//! An Iceberg REST catalog built with PyIceberg, and PyIceberg as a reader of its tables.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -117,7 +117,7 @@ fn absolute(module: &Module, path: &str, sources: &BTreeMap<Module, &str>) -> Op
     Some(base)
 }
 
-/// The module that defines the path's item, through facades.
+/// Resolves a path to the module that defines its item, following re-exports.
 fn resolve(
     path: &[String],
     sources: &BTreeMap<Module, &str>,

@@ -16,7 +16,7 @@ use crate::support::site::{Kind, Site, await_some, await_that, slug};
 
 const JOBS: &str = "/api/p/trips/jobs";
 
-/// Ended so many seconds ago, with one source.
+/// A job that ended `seconds_ago`, with one source.
 fn ended(seconds_ago: i64) -> Job {
     let at = Utc::now() - TimeDelta::seconds(seconds_ago);
     let mut message = JobMessage::new(slug("trips"), false, "manual", at);

@@ -80,7 +80,7 @@ impl Fixture {
         self.browser.get(&format!("/api/p/trips/tables/t/rows?{query}")).ok().json()
     }
 
-    /// Creates the table with so many rows from one run, one day each.
+    /// Creates the table in one run with `rows` rows, one day each.
     fn run_of(&self, rows: u64, run: &str) {
         let lines: String = (0..rows).map(|n| format!("2013-03-{:02},{run},{n}\n", n % 28 + 1)).collect();
         self.trips.site.put("trips", "in/a.csv", format!("day,a,b\n{lines}"));

@@ -1,4 +1,4 @@
-//! What a pipeline's tables have of the CSVs in the lake.
+//! The status of a pipeline's tables, compared with the CSVs in the lake.
 
 use serde_json::{Value, json};
 

@@ -143,7 +143,7 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
     let within_delimiter =
         |byte: Option<u8>| byte.zip(known.delimiter).is_some_and(|(byte, delimiter)| delimiter.contains(&byte));
     if within_delimiter(known.quote) {
-        // Said at the one of the two that the document gives.
+        // Reported at whichever of the two the document sets.
         let name = if csv.delimiter == default.delimiter { "quote" } else { "delimiter" };
         report.push(
             InvalidValue,

@@ -11,7 +11,7 @@ use crate::domain::pipeline::types::{DataType, Temporal, TypeClass};
 use crate::domain::problem::ProblemKind;
 use crate::domain::text::quoted;
 
-/// What an item of a pattern reads.
+/// The part of a date or time that a pattern's item reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Text,
@@ -159,7 +159,7 @@ fn is_permissive_offset(fixed: &Fixed) -> bool {
     format!("{fixed:?}").contains("Permissive")
 }
 
-/// Whether what the pattern writes is read back as the same value, to the minute.
+/// Whether values written by the pattern are read back unchanged, to the minute.
 fn reads_back(items: &[Item<'_>], temporal: Temporal, has_offset: bool) -> bool {
     let Some(zone) = FixedOffset::east_opt(2 * 3_600) else { return false };
     let samples = [(2013, 10, 25, 13, 47, 58, 123_456_000), (2001, 2, 3, 4, 5, 6, 0)];

@@ -139,7 +139,7 @@ fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Opt
     (checks.len() == documents.len()).then_some(checks)
 }
 
-/// The seconds of a duration; the schema refuses what is not one.
+/// The seconds of a duration; the schema rejects invalid ones.
 fn seconds_of(text: &str) -> u64 {
     let unit = match text.bytes().last() {
         Some(b'm') => 60,

@@ -1,4 +1,4 @@
-//! How the numbers of a column are written.
+//! Parses and resolves number formats of columns.
 
 use super::report::{Pointer, Report};
 use crate::domain::limits::CURRENCY_BYTES_MAX;
@@ -8,7 +8,7 @@ use crate::domain::pipeline::{Dialect, NumberFormat};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch};
 use crate::domain::text::quoted;
 
-/// The number format of a column, with what it takes from the dialect.
+/// Resolves the number format of a column, with defaults from the dialect.
 pub(super) fn resolve(
     document: &ColumnDocument,
     csv: &Dialect,

@@ -1,4 +1,4 @@
-/** What a chart shows, as the builder's fields choose it. */
+/** A chart's content, as chosen in the builder's fields. */
 import type { ChartField, ChartSpec, ChartType } from "../../components/chart";
 import type { Filter } from "../../format/filter";
 import { words } from "../../format/naming";
@@ -21,7 +21,7 @@ export interface Dimension {
   grain?: Grain;
   /** Of a number: the width of the bins. */
   bin?: number;
-  /** Keeps the values with the largest measure, at most so many. */
+  /** Maximum number of values, those with the largest measure. */
   top?: number;
 }
 

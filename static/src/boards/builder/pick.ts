@@ -32,7 +32,7 @@ const USUAL_CATEGORIES = new Set(
 );
 /** Fewer rows don't show whether a column is an ID. */
 const ROWS_MIN = 50;
-/** Numbers of the same length with so many digits are codes. */
+/** Numbers of equal length with at least this many digits are codes. */
 const CODE_DIGITS = 5;
 const CATEGORIES_MAX = 60;
 /** Categories that a chart shows; the others are grouped. */
@@ -136,7 +136,7 @@ export function dimensionOf(column: ColumnProfile, top: number): Dimension {
   return distinct > top ? { column: name, type, top } : { column: name, type };
 }
 
-/** How values along `by` are sorted if nobody says. */
+/** The default sort order along `by`. */
 export const sortOf = (by: Dimension | undefined): "value" | "name" =>
   by && (by.grain !== undefined || by.bin !== undefined || (familyOf(by.type) !== "other" && by.top === undefined))
     ? "name"

@@ -1,4 +1,4 @@
-/** What the columns of a table or a result hold, to choose a first chart. */
+/** Profiles the columns of a table or a result, to suggest a chart. */
 import { api, ask } from "../../api/client";
 import type { Cell, QueryAnswer, ResultColumn, Row } from "../../api/types";
 import { identifier } from "../../format/sql";
@@ -23,7 +23,7 @@ export interface Profile {
   columns: ColumnProfile[];
 }
 
-/** Columns that are looked at; the others can still be chosen. */
+/** Columns that are profiled; the others can still be chosen. */
 const COLUMNS_MAX = 60;
 
 const usable = ({ name, type }: ResultColumn): boolean =>

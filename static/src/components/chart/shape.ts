@@ -1,5 +1,5 @@
 /**
- * Converts result rows to what a chart draws; {@link file://./option.ts} styles it.
+ * Converts result rows to the data of a chart; {@link file://./option.ts} styles it.
  *
  * Invariant: data that is cut, sampled or grouped is mentioned in `notes`.
  */
@@ -217,7 +217,7 @@ function parts(x: ResolvedField, y: ResolvedField | undefined, rows: Row[]): Sha
 
 const GROUPS_MAX = 12;
 
-/** Every so many'th point, so that of `all` points at most {@link POINTS_MAX} are left. */
+/** Samples points at equal intervals, at most {@link POINTS_MAX} of `all`. */
 function evenly(points: Point[], all: number): Point[] {
   const step = all / POINTS_MAX;
   const wanted = Math.max(1, Math.floor(points.length / step));

@@ -68,7 +68,7 @@ function scalarText(node: SyntaxNode, text: string): string {
       const parsed: unknown = JSON.parse(raw);
       if (typeof parsed === "string") return parsed;
     } catch {
-      // Not finished yet: what is there counts.
+      // Unfinished input: uses what has been typed.
     }
   }
   const quote = raw[0];

@@ -104,7 +104,7 @@ export function Grid(props: GridProps) {
     if (there === undefined) return;
     setCursor((before) => ({ row: there, column: before?.column ?? 0 }));
     reveal(there);
-    // Only another row moves the view: somebody may scroll away from this one.
+    // Scrolls only when the row changes: the user may scroll away from it.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [there]);
 

@@ -145,7 +145,7 @@ export function usePages(total: number, pageSize: number, fetchPage: FetchPage, 
       need,
       failure: error === undefined ? undefined : { error, retry: () => pages.retry() },
     };
-    // A new source for each version, so that the grid draws what has come.
+    // A new source for each version, so that the grid draws loaded rows.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [pages, total, version]);
 }

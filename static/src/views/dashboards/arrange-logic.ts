@@ -1,4 +1,4 @@
-/** Where a dragged panel goes, and how large a resized one becomes. */
+/** Computes the target of a dragged panel, and the size of a resized one. */
 import { GRID_COLUMNS, PANEL_HEIGHT_PX_MAX } from "../../api/rules";
 
 export const HEIGHT_STEP_PX = 20;

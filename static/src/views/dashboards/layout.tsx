@@ -31,7 +31,7 @@ const read = (slug: string, name: string, text: string) => ({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-/** What the data depends on; the place and size of panels change no data. */
+/** The parts of a document that its data depends on, without positions and sizes of panels. */
 const contentOf = ({ params, queries, panels }: DashboardDoc): string =>
   JSON.stringify([
     params,

@@ -159,7 +159,7 @@ function VersionRow({
   );
 }
 
-/** Says in one sentence what a version changed. */
+/** Summarizes a version's changes in one sentence. */
 export function changesText(changes: NonNullable<CommitChanges["changes"]>): string {
   const { sources_changed, partitions_changed, files_added, files_removed } = changes;
   if (sources_changed === 0 && partitions_changed === 0) return "No rows changed.";

@@ -80,7 +80,7 @@ export function formatLine({ sample }: Inferred, dialect: Dialect, complete: boo
   return parts.join(", ");
 }
 
-/** What is skipped at the end of files; undefined if nothing is. */
+/** Describes the skipped end of files; undefined if nothing is skipped. */
 export function footerOf(dialect: Dialect): string | undefined {
   const rows = Number(itemOf(dialect, "skip_footer_rows"));
   if (rows === 0) return undefined;

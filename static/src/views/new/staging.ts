@@ -47,7 +47,7 @@ export interface Staged {
   whole: boolean;
   /** Bytes of an uncompressed sample: where the rest of the file begins. */
   bytes: number;
-  /** Whether it has to be deleted. */
+  /** Whether this page must delete it. */
   ours: boolean;
 }
 

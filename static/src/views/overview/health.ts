@@ -38,7 +38,7 @@ const isActive = ({ status }: Job): boolean => status === "queued" || status ===
 interface Totals {
   tables: number;
   files: number;
-  /** Sources whose CSVs were removed and whose rows stay. */
+  /** Sources whose CSVs were removed and whose rows are kept. */
   archived: number;
   rows: number;
   rejected: number;

@@ -85,7 +85,7 @@ function Sent({ page }: { page: NotificationPage }) {
   );
 }
 
-/** Where notifications go, and what was sent. */
+/** Targets of notifications, and sent ones. */
 export function Notifications() {
   const { data, error, refetch } = useQuery(notificationsQuery());
   return (

@@ -332,7 +332,7 @@ fn allows_null(node: &Value) -> bool {
         || branches(node).is_some_and(|branches| branches.iter().any(allows_null))
 }
 
-/// The object in a field or in its list, and the suffix of the field's name for it.
+/// The nested object schema of a field or of its items, and the suffix of its path (`[]` for items).
 fn inner(field: &Value) -> (&Value, &'static str) {
     let held = |node: &Value| node["properties"].is_object();
     let branches = branches(field).map(Vec::as_slice).unwrap_or_default();
@@ -347,7 +347,7 @@ fn inner(field: &Value) -> (&Value, &'static str) {
     own.or_else(listed).unwrap_or((&Value::Null, ""))
 }
 
-/// Bounds of the value that `said` doesn't mention.
+/// Bounds of the value that the text `said` doesn't mention.
 fn bounds(field: &Value, said: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for (least, most, unit) in

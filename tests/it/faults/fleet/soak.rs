@@ -16,7 +16,7 @@ use crate::faults::checker::Violation;
 const FULL: [(&str, u64); 3] = [("s3-away", 75), ("sigterm", 10), ("rolling", 10)];
 /// Scenarios that mostly wait run once, concurrently with the others.
 const CONCURRENT: &str = "s3-away";
-/// Runs before the scenarios that need the machine.
+/// The first scenarios, in this order, before those that load the machine.
 const FIRST: [&str; 5] = ["rhythm", "windows", "seeds", "rolling", "sigterm"];
 /// Time that must remain for a long first round. Others start as long as any time is left.
 const NEEDED: [(&str, u64); 4] = [("s3-away", 660), ("rhythm", 330), ("windows", 300), ("seeds", 300)];
