@@ -27,7 +27,7 @@ use crate::ports::store::{Bucket, list_all};
 const WHY_CHARS_MAX: usize = 100;
 
 /// Files, and the store that has them.
-struct Found {
+struct Inputs {
     store: Arc<dyn ObjectStore>,
     files: Vec<InputFile>,
 }
@@ -67,7 +67,7 @@ pub fn run(args: &InferArgs) -> Result<bool, CommandError> {
 }
 
 /// The files of paths of this machine. Globs are relative to the given folder, or to the folder of the given files.
-fn local(paths: &[PathBuf]) -> Result<Found, String> {
+fn local(paths: &[PathBuf]) -> Result<Inputs, String> {
     let mut resolved = Vec::new();
     for path in paths {
         resolved.push(path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()))?);
@@ -96,7 +96,7 @@ fn local(paths: &[PathBuf]) -> Result<Found, String> {
         }
     }
     let file = |path: String| InputFile { key: format!("{prefix}{path}"), path };
-    Ok(Found { store: Arc::new(store), files: relative.into_iter().map(file).collect() })
+    Ok(Inputs { store: Arc::new(store), files: relative.into_iter().map(file).collect() })
 }
 
 /// The folder that contains all paths: a folder itself, or the folder of files.
@@ -115,7 +115,7 @@ fn root_of(paths: &[PathBuf]) -> Option<PathBuf> {
 
 /// The files under `s3://bucket/prefix`, in the store that the environment names. Globs are relative to the pipeline's
 /// folder, or to the prefix if it is in none.
-fn remote(path: &Path) -> Result<Found, CommandError> {
+fn remote(path: &Path) -> Result<Inputs, CommandError> {
     let (bucket, prefix) = path
         .to_str()
         .and_then(split_s3)
@@ -139,7 +139,7 @@ fn remote(path: &Path) -> Result<Found, CommandError> {
         InputFile { key, path }
     };
     let files = listed.into_iter().filter(|meta| !meta.key.ends_with('/')).map(|meta| file(meta.key)).collect();
-    Ok(Found { store: Arc::new(store), files })
+    Ok(Inputs { store: Arc::new(store), files })
 }
 
 fn evidence(proposals: &TableProposals, wanted: Option<&str>) -> String {

@@ -5,7 +5,7 @@ use super::object_store::{ObjectStoreConfig, StoreEndpoint};
 use super::values::http_url;
 use crate::domain::arn::Arn;
 
-/// Most topics.
+/// Maximum number of topics.
 const TOPICS_MAX: usize = 20;
 
 /// Which events of AWS are used.

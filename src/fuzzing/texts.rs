@@ -56,7 +56,7 @@ pub fn keys(input: &[u8]) {
         assert!(layout::parse_new_key(text).is_err());
         return;
     };
-    assert_eq!(layout::parse_key(&key).as_deref(), Ok(&*key), "a key that was taken is taken again as it is");
+    assert_eq!(layout::parse_key(&key).as_deref(), Ok(&*key), "an accepted key is normalized");
     assert!(key.len() <= KEY_BYTES_MAX && !key.contains('\\') && !key.contains(char::is_control));
     assert!(!key.chars().any(crate::domain::text::is_bidi_control));
     let plain = |text: &str| Path::new(text).components().all(|part| matches!(part, Component::Normal(_)));
@@ -149,7 +149,7 @@ pub fn dashboard(input: &[u8]) {
     assert!(settings.bound().len() >= board.params().count());
     for query in board.queries() {
         assert!(query.sql().len() <= query.query.sql.len());
-        assert!(query.placeholders().all(|name| query.takes(name)));
+        assert!(query.placeholders().all(|name| query.uses(name)));
         let _ = board.columns_needed(&query.name);
     }
     for panel in board.panels() {

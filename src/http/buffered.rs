@@ -27,7 +27,7 @@ struct BodyClock {
 }
 
 impl BodyClock {
-    fn left(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         let bytes = self.declared.max(self.received);
         let by_size = Duration::from_secs_f64(bytes as f64 / self.limits.body_rate_min.max(1) as f64);
         let time_max = self.limits.body_time_base.saturating_add(by_size);
@@ -98,7 +98,7 @@ impl BufferedConnection {
     fn read_timed(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let Some(clock) = &mut self.clock else { return Err(io::Error::other("no body is being read")) };
         loop {
-            let left = clock.left().ok_or(ErrorKind::TimedOut)?.min(clock.limits.body_stall_max).max(TIMEOUT_MIN);
+            let left = clock.time_left().ok_or(ErrorKind::TimedOut)?.min(clock.limits.body_stall_max).max(TIMEOUT_MIN);
             self.stream.set_read_timeout(Some(left))?;
             let before = Instant::now();
             let read = (&*self.stream).read(out);

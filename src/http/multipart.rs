@@ -75,7 +75,7 @@ pub fn part_failure(error: &io::Error) -> Option<ApiError> {
 /// The head of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartHead {
-    /// Of the form field.
+    /// Name of the form field.
     pub name: String,
     /// For files only.
     pub file_name: Option<String>,
@@ -143,7 +143,7 @@ impl<R: Read> Multipart<R> {
         match self.state {
             State::Start => self.take_first_delimiter()?,
             State::Body => {
-                while self.look()? > 0 {
+                while self.available()? > 0 {
                     self.take(self.clear);
                 }
                 self.take_delimiter();
@@ -178,7 +178,7 @@ impl<R: Read> Multipart<R> {
         PartBody(self)
     }
 
-    fn held(&self) -> &[u8] {
+    fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
@@ -195,7 +195,7 @@ impl<R: Read> Multipart<R> {
 
     fn take_first_delimiter(&mut self) -> Result<(), MultipartError> {
         self.need(self.delimiter.len())?;
-        if !self.held().starts_with(&self.delimiter) {
+        if !self.buffered().starts_with(&self.delimiter) {
             return Err(MultipartError::Malformed { what: "it doesn't begin with the boundary of its content type" });
         }
         self.take_delimiter();
@@ -204,10 +204,10 @@ impl<R: Read> Multipart<R> {
 
     /// Checks that nothing but a line ending follows the last delimiter.
     fn take_end(&mut self) -> Result<(), MultipartError> {
-        while !self.at_end && self.held().len() <= 2 {
+        while !self.at_end && self.buffered().len() <= 2 {
             self.fill()?;
         }
-        if matches!(self.held(), b"" | b"\r\n") {
+        if matches!(self.buffered(), b"" | b"\r\n") {
             return Ok(());
         }
         Err(MultipartError::Malformed { what: "data follows its last delimiter" })
@@ -215,11 +215,11 @@ impl<R: Read> Multipart<R> {
 
     fn take_head(&mut self) -> Result<PartHead, MultipartError> {
         let end = loop {
-            let fields_end = memmem::find(self.held(), b"\r\n\r\n").map(|at| at + 4);
+            let fields_end = memmem::find(self.buffered(), b"\r\n\r\n").map(|at| at + 4);
             if let Some(end) = fields_end.filter(|end| *end <= HEAD_BYTES_MAX) {
                 break end;
             }
-            if self.held().len() > HEAD_BYTES_MAX {
+            if self.buffered().len() > HEAD_BYTES_MAX {
                 return Err(MultipartError::HeadTooLarge);
             }
             self.fill_or_truncated()?;
@@ -230,15 +230,15 @@ impl<R: Read> Multipart<R> {
     }
 
     /// Buffered bytes of the part's body; 0 at its end.
-    fn look(&mut self) -> Result<usize, MultipartError> {
+    fn available(&mut self) -> Result<usize, MultipartError> {
         loop {
             if self.clear > 0 || self.delimiter_follows {
                 return Ok(self.clear);
             }
-            match memmem::find(self.held(), &self.delimiter) {
+            match memmem::find(self.buffered(), &self.delimiter) {
                 Some(at) => (self.clear, self.delimiter_follows) = (at, true),
                 // The last bytes may be the start of a delimiter.
-                None => self.clear = self.held().len().saturating_sub(self.delimiter.len() - 1),
+                None => self.clear = self.buffered().len().saturating_sub(self.delimiter.len() - 1),
             }
             if self.clear == 0 && !self.delimiter_follows {
                 self.fill_or_truncated()?;
@@ -247,7 +247,7 @@ impl<R: Read> Multipart<R> {
     }
 
     fn need(&mut self, bytes: usize) -> Result<(), MultipartError> {
-        while self.held().len() < bytes {
+        while self.buffered().len() < bytes {
             self.fill_or_truncated()?;
         }
         Ok(())
@@ -283,7 +283,7 @@ impl<R: Read> Read for PartBody<'_, R> {
         if form.state != State::Body || out.is_empty() {
             return Ok(0);
         }
-        let bytes = form.look()?.min(out.len());
+        let bytes = form.available()?.min(out.len());
         out[..bytes].copy_from_slice(&form.buffer[form.start..form.start + bytes]);
         form.take(bytes);
         Ok(bytes)

@@ -136,7 +136,7 @@ pub fn json_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         return Err(refuse("the body is empty; expected a JSON object".to_owned()));
     };
     let wrong = |why: String| refuse(format!("invalid request body: {why}"));
-    let value = serde_json::from_slice(bytes).map_err(|error| wrong(worded(&error)))?;
+    let value = serde_json::from_slice(bytes).map_err(|error| wrong(reword(&error)))?;
     // serde would also deserialize a struct from a list of its fields.
     if *first != b'{' {
         return Err(wrong("expected a JSON object".to_owned()));
@@ -157,7 +157,7 @@ const STARTS: &[(&str, &str)] = &[
 const EXPECTED: &[(&str, &str)] = &[("a map", "an object"), ("struct ", "an object"), ("a sequence", "a list")];
 
 /// Rewords a serde error in JSON's terms.
-fn worded(error: &serde_json::Error) -> String {
+fn reword(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some((start, word)) = STARTS.iter().find(|(start, _)| text.starts_with(start)) {
         text.replace_range(..start.len(), word);

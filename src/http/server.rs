@@ -262,7 +262,7 @@ mod tests {
         Server::start_on(listener, options, app, Arc::new(HttpMetrics::new(vec![("GET", "/")]))).unwrap()
     }
 
-    fn ask(server: &Server) -> String {
+    fn response_to_get(server: &Server) -> String {
         let mut client = TcpStream::connect(server.local_addr()).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
@@ -277,7 +277,7 @@ mod tests {
         let (listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let errors = [emfile, enfile, econnaborted, emfile];
         let server = start_on(Failing { listener, errors, failed: AtomicUsize::new(0) }, address);
-        assert!(ask(&server).ends_with("here"));
+        assert!(response_to_get(&server).ends_with("here"));
         assert_eq!(server.metrics().connections().accept_errors, 3, "a client that went away is no failure");
         assert_eq!(server.stop(PATIENCE), 0);
     }

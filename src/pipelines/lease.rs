@@ -26,7 +26,7 @@ impl Moment {
         Self { boot: clock.since_boot(), wall: clock.now() }
     }
 
-    /// The longer age of both clocks.
+    /// The age by wall clock or time since boot, whichever is longer.
     fn age(&self, clock: &dyn Clock) -> Duration {
         let wall = (clock.now() - self.wall).to_std().unwrap_or_default();
         clock.since_boot().saturating_sub(self.boot).max(wall)

@@ -118,7 +118,7 @@ struct Queue {
 struct Limits {
     /// Largest upload, in bytes.
     upload_bytes_max: u64,
-    /// Most rows of a query's result.
+    /// Maximum number of rows of a query's result.
     query_rows_max: u64,
     /// Timeout of a query, in seconds.
     query_timeout_s: f64,

@@ -21,7 +21,7 @@ const PAGE_DEFAULT: u64 = 100;
 const PAGE_MAX: u64 = 1_000;
 /// Largest offset.
 const OFFSET_MAX: u64 = 1 << 53;
-/// Most names within one entry.
+/// Maximum number of names within one entry.
 const NAMES_MAX: usize = 1_000;
 
 pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {

@@ -85,7 +85,7 @@ struct Preview {
     /// The file's full key; by default the first file that the table's globs match.
     #[serde(default)]
     key: Option<String>,
-    /// Most rows, and most rejects: 1 to 1000, 50 by default.
+    /// Maximum number of rows, and of rejects: 1 to 1000, 50 by default.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u64>,

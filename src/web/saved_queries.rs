@@ -28,7 +28,7 @@ use crate::ports::store::{Bucket, ObjectMeta, Precondition};
 use crate::runtime::{Clock, failpoint};
 use crate::sync::parallel_map;
 
-/// Most queries of a pipeline.
+/// Maximum number of queries of a pipeline.
 const QUERIES_MAX: usize = 500;
 /// Longest name, in characters.
 const NAME_CHARS_MAX: usize = 200;
@@ -40,9 +40,9 @@ const SAVE_BYTES_MAX: u64 = 1 << 20;
 const OBJECT_BYTES_MAX: u64 = 2 << 20;
 /// Concurrent reads.
 const READERS: usize = 8;
-/// Most objects read: foreign objects must not hide queries.
+/// Maximum number of objects read, more than queries, since foreign objects must not hide queries.
 const READ_MAX: usize = 2 * QUERIES_MAX;
-/// Most pages of a listing.
+/// Maximum number of pages of a listing.
 const LISTED_PAGES_MAX: usize = 20;
 
 /// The service.

@@ -20,7 +20,7 @@ use crate::ports::store::{Bucket, WriteOptions};
 const SETTINGS_BYTES_MAX: u64 = 256 << 10;
 /// Longest name, in characters.
 const NAME_CHARS_MAX: usize = 100;
-/// Most starred pipelines.
+/// Maximum number of starred pipelines.
 const STARRED_MAX: usize = 1_000;
 
 /// The service.

@@ -31,9 +31,9 @@ use crate::ports::Kv;
 use crate::ports::store::Bucket;
 use crate::runtime::rfc3339;
 
-/// Most files of the lake, and most sources of a table, that are compared.
+/// Maximum number of the lake's files, and of a table's sources, that are compared.
 const FILES_MAX: usize = 20_000;
-/// Most names of files in one list.
+/// Maximum number of names of files in one list.
 const NAMES_MAX: usize = 10;
 /// Jobs searched for the last one that ended.
 const JOBS_MAX: usize = 3;

@@ -58,9 +58,9 @@ pub struct Ui {
     folder: Option<PathBuf>,
 }
 
-struct Found {
+struct FoundFile {
     bytes: Cow<'static, [u8]>,
-    /// Of its content, in quotes.
+    /// Quoted hash of its content.
     tag: String,
 }
 
@@ -69,16 +69,16 @@ impl Ui {
         Self { folder }
     }
 
-    fn find(&self, name: &str) -> Option<Found> {
+    fn find(&self, name: &str) -> Option<FoundFile> {
         let Some(folder) = &self.folder else {
             let file = Built::get(name)?;
-            return Some(Found { tag: tag(&file.metadata.sha256_hash()), bytes: file.data });
+            return Some(FoundFile { tag: tag(&file.metadata.sha256_hash()), bytes: file.data });
         };
         let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let path = folder.join(name);
         let small = plain && std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_BYTES_MAX);
         let bytes = small.then(|| std::fs::read(path).ok()).flatten()?;
-        Some(Found { tag: tag(&Sha256::digest(&bytes).into()), bytes: Cow::Owned(bytes) })
+        Some(FoundFile { tag: tag(&Sha256::digest(&bytes).into()), bytes: Cow::Owned(bytes) })
     }
 
     /// The file in the best encoding that the client accepts, or 304 if it has the file already.

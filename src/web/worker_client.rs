@@ -22,7 +22,7 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 const CALLS_MAX: usize = 8;
 /// Timeout for connecting, TLS included.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// Most idle connections, and their longest age: less than a worker's.
+/// Maximum number of idle connections, and their maximum age: less than a worker's.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
 

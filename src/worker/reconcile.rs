@@ -54,7 +54,7 @@ enum ReconcileError {
 impl From<RunError> for ReconcileError {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
-        // An internal error is that of a manifest that can't be used: others must not wait for it.
+        // An internal error means an unusable manifest, which must not hold up other pipelines.
         let is_of_store = error.code.is_transient() && error.code != RunErrorCode::Internal;
         if is_of_store { Self::Transient(text) } else { Self::Pipeline(text) }
     }

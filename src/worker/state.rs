@@ -78,11 +78,11 @@ pub struct WorkerCounts {
     /// Records in event notifications.
     pub events_accepted: u64,
     pub events_ignored: u64,
-    /// Of all attempts.
+    /// Rows read by all attempts.
     pub rows_read: u64,
-    /// Of sources, as stored in the lake.
+    /// Bytes of sources, as stored in the lake.
     pub bytes_read: u64,
-    /// Of jobs that completed.
+    /// Rows written by completed jobs.
     pub rows_written: u64,
     pub rows_rejected: u64,
 }

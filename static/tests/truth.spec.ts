@@ -39,7 +39,7 @@ test("a config that isn't applied yet is told everywhere, with the run that appl
 test("rows whose CSV was deleted are counted everywhere, and a run removes them", async ({ page, api }) => {
   await api.pipeline("truth-gone", config(), { "nums/a.csv": "n\n1\n2\n", "nums/b.csv": "n\n3\n4\n5\n" });
   await api.delete("/api/lake?key=pipelines/truth-gone/nums/b.csv");
-  await everywhere(page, "truth-gone", /3 rows are of a CSV that is gone \(b\.csv\)/, "rows of removed CSVs");
+  await everywhere(page, "truth-gone", /3 rows are from a deleted CSV \(b\.csv\)/, "rows of removed CSVs");
   await page.goto("/p/truth-gone");
   await page.getByRole("button", { name: "Run now" }).click();
   await expect(page.locator(".overview-sentence")).toContainText("up to date with 1 file", SLOW);
@@ -151,7 +151,7 @@ test("on a narrow screen the header of a pipeline keeps its buttons within the w
   await api.delete("/api/lake?key=pipelines/truth-narrow/nums/a.csv");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/p/truth-narrow");
-  await expect(page.locator(".overview-sentence")).toContainText("CSV that is gone");
+  await expect(page.locator(".overview-sentence")).toContainText("deleted CSV");
   for (const name of ["Upload", "Run", "More run options"]) {
     const box = await page.locator(".pipeline-head").getByRole("button", { name, exact: true }).boundingBox();
     expect((box?.x ?? 999) + (box?.width ?? 999), name).toBeLessThanOrEqual(390);

@@ -10,7 +10,7 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 
 use crate::model::world::{RunOptions, Style, TableConfig, World, pipeline};
-use crate::support::lake::{How, Lake, MIB, difference};
+use crate::support::lake::{Lake, MIB, RunParams, difference};
 
 const CLEAN: RunOptions<'static> = RunOptions { prefix: "", changed: None, clean: true, dry_run: false };
 const SOURCES: [(&str, &str); 4] =
@@ -181,7 +181,7 @@ fn other_versions_rebuild_the_rest_and_keep_archived_rows() {
 #[test]
 fn lost_files_with_archived_rows_are_refused() {
     let mapping = r#"{ "columns": [{ "name": "n", "type": "int32" }], "when_removed": "keep_rows" }"#;
-    let how = || How::new(2, 16 * MIB);
+    let how = || RunParams::new(2, 16 * MIB);
     let lake = Lake::new(mapping);
     lake.put("a.csv", "n\n1\n");
     lake.put("b.csv", "n\n2\n");
@@ -221,7 +221,7 @@ fn archived_sources_are_removed_once_the_config_says_so() {
 #[test]
 fn sorted_archived_segment_is_reused_only_for_later_sources() {
     let mapping = r#"{ "columns": [{ "name": "n", "type": "int32" }], "sort_by": ["n"], "when_removed": "keep_rows" }"#;
-    let how = || How::new(2, 16 * MIB);
+    let how = || RunParams::new(2, 16 * MIB);
     let lake = Lake::new(mapping);
     lake.put("b.csv", "n\n3\n1\n");
     lake.run(how()).unwrap();

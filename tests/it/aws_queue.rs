@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli_doctor::doctor;
 use crate::support::aws::{Aws, Behaviour};
 use crate::support::http_client::get;
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use crate::support::program::{call, lakemill};
 use crate::support::redis_server::RedisServer;
 use crate::support::s3_server::moto;
@@ -155,14 +155,14 @@ fn unusable_message_is_deleted_at_last_from_a_queue_without_dead_letters() {
     assert_eq!((messages(&worker, "deleted"), messages(&worker, "used")), (1, 0));
 }
 
-fn answer(status: &str, body: &str) -> Act {
+fn answer(status: &str, body: &str) -> ProxyAction {
     let length = body.len();
-    Act::Answer(
+    ProxyAction::Answer(
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").into_bytes(),
     )
 }
 
-fn action(passing: &Passing) -> String {
+fn action(passing: &ProxiedRequest) -> String {
     let target = passing.header("x-amz-target").unwrap_or_default();
     target.strip_prefix("AmazonSQS.").unwrap_or_default().to_owned()
 }
@@ -177,14 +177,14 @@ fn throttled_polls_and_failed_deletions_are_repeated() {
         "ReceiveMessage" => match POLLS.fetch_add(1, Ordering::SeqCst) {
             0 => answer("400 Bad Request", throttled),
             1 => answer("503 Service Unavailable", ""),
-            _ => Act::Forward,
+            _ => ProxyAction::Forward,
         },
         "DeleteMessageBatch" => match DELETIONS.fetch_add(1, Ordering::SeqCst) {
             0 => answer("200 OK", r#"{"Failed":[{"Id":"0","SenderFault":false,"Code":"InternalError"}]}"#),
             1 => answer("500 Internal Server Error", ""),
-            _ => Act::Forward,
+            _ => ProxyAction::Forward,
         },
-        _ => Act::Forward,
+        _ => ProxyAction::Forward,
     });
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -205,9 +205,9 @@ fn stop_does_not_wait_for_the_end_of_a_poll() {
     let proxy = HttpProxy::start(moto().address, |passing| {
         if action(passing) == "ReceiveMessage" {
             POLLS.fetch_add(1, Ordering::SeqCst);
-            return Act::Delay(Duration::from_secs(600));
+            return ProxyAction::Delay(Duration::from_secs(600));
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let mut worker = site.worker_with(&[("SVC_EVENTS_SQS_URL", &queue.url_at(&proxy.url()))]);
     await_that("a poll", || POLLS.load(Ordering::SeqCst) == 1);
@@ -255,7 +255,7 @@ fn keys_that_end_are_renewed() {
     let queue = Queue::new();
     let gate = AWS.gate_of_headers();
     let proxy = HttpProxy::start(moto().address, move |passing| match gate(passing) {
-        Ok(()) => Act::Forward,
+        Ok(()) => ProxyAction::Forward,
         Err(code) => {
             answer("403 Forbidden", &format!(r#"{{"__type":"com.amazon.coral.service#{code}","message":"ended"}}"#))
         }

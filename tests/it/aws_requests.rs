@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::cli_doctor::doctor;
 use crate::support::TestLease;
 use crate::support::aws::{Aws, Behaviour, PROOF, ROLE_ARN};
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use crate::support::s3_server::{ACCESS_KEY, REGION, S3Server, SECRET_KEY, s3s_fs};
 use crate::support::site::{Kind, Site};
 
@@ -239,11 +239,11 @@ fn settings_of_requests_are_signed_and_reach_the_store() {
     };
     // This one verifies signatures.
     let server = s3s_fs();
-    let seen: Arc<Mutex<Vec<Passing>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<ProxiedRequest>>> = Arc::default();
     let record = Arc::clone(&seen);
     let gate = server.behind(move |passing| {
         record.lock().push(passing.clone());
-        Act::Forward
+        ProxyAction::Forward
     });
     let mut options = server.options_at(&gate.url());
     options.requests = style;

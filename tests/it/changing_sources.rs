@@ -13,7 +13,7 @@ use lakemill::ports::store::{BodyChanged, Bucket, WriteOptions, list_all};
 use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
-use crate::support::lake::{How, Lake, MIB, Ticks, difference, pipeline, quick_folder, run_on};
+use crate::support::lake::{Lake, MIB, RunParams, Ticks, difference, pipeline, quick_folder, run_on};
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
@@ -24,8 +24,8 @@ fn csv(partition: &str, rows: u64) -> String {
     format!("p,n\n{rows}")
 }
 
-fn how() -> How {
-    How::new(2, 64 * MIB)
+fn how() -> RunParams {
+    RunParams::new(2, 64 * MIB)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use lakemill::ports::store::{Bucket, list_all};
 use serde_json::Value;
 
-use crate::support::http_proxy::{Act, Answered};
+use crate::support::http_proxy::{Answered, ProxyAction};
 use crate::support::program::{CommandOutput, call, lakemill};
 use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::s3_server::s3s_fs;
@@ -208,7 +208,7 @@ fn store_that_ignores_preconditions_is_a_warning() {
     let proxy = s3s_fs().behind(|passing| {
         passing.drop_header("if-match");
         passing.drop_header("if-none-match");
-        Act::Forward
+        ProxyAction::Forward
     });
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     let found = doctor(&site, &[]);
@@ -221,7 +221,7 @@ fn store_that_ignores_preconditions_is_a_warning() {
 
 #[test]
 fn store_with_a_wrong_clock_is_a_problem() {
-    fn late(answered: &mut Answered) {
+    fn shift_date(answered: &mut Answered) {
         for (name, value) in &mut answered.headers {
             if name.eq_ignore_ascii_case("date") {
                 *value =
@@ -234,7 +234,7 @@ fn store_with_a_wrong_clock_is_a_problem() {
         }
     }
     let mut site = Site::new(Kind::Fleet);
-    let proxy = s3s_fs().behind(|_| Act::Change(late));
+    let proxy = s3s_fs().behind(|_| ProxyAction::Change(shift_date));
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     doctor(&site, &[]).has("problem clock: this machine's clock is 7", &["s behind that of the object store", "NTP"]);
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::cli_doctor::{command, doctor, output_of};
 use crate::support::children::Reaped as _;
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::s3_server::{REGION, s3s_fs};
 use crate::support::site::{Kind, Site, await_that};
@@ -52,12 +52,12 @@ fn wrong_region_is_a_problem() {
     let own = format!("%2F{REGION}%2Fs3%2F");
     let proxy = s3s_fs().behind(move |passing| {
         if passing.target.contains(&own) {
-            return Act::Forward;
+            return ProxyAction::Forward;
         }
         let body = "<Error><Code>AuthorizationQueryParametersError</Code><Message>the region is wrong; expecting \
                     'eu-test-1'</Message></Error>";
         let length = body.len();
-        Act::Answer(
+        ProxyAction::Answer(
             format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
                 .into_bytes(),
         )

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::children::Reaped as _;
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::program::{CommandOutput, Program, call, lakemill, mapping};
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{PATIENCE, await_some, await_that};
@@ -22,14 +22,14 @@ const ACCESS: [&str; 4] = ["OBJ_ENDPOINT_URL", "OBJ_REGION", "OBJ_ACCESS_KEY_ID"
 const LOCK: &str = "_lakemill/run.lock";
 
 /// A pipeline whose lake and tables are in a folder or in buckets.
-struct Place {
+struct RunFixture {
     program: Program,
     options: S3Options,
     store: S3Store,
     env: Vec<(&'static str, String)>,
 }
 
-impl Place {
+impl RunFixture {
     fn new(mappings: &[Value]) -> Self {
         Self::at(mappings, s3s_fs().options())
     }
@@ -98,7 +98,7 @@ impl Place {
         listed.into_iter().map(|object| read(object.key)).collect()
     }
 
-    fn made(&self) -> BTreeMap<String, Vec<u8>> {
+    fn output_objects(&self) -> BTreeMap<String, Vec<u8>> {
         self.objects("tables/of shop/")
     }
 
@@ -149,7 +149,7 @@ fn is_stopped(child: &Child) -> bool {
 
 #[test]
 fn run_between_buckets_and_folders_makes_the_tables_of_a_run_between_folders() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     let (folder, out) = (place.program.lake().display().to_string(), place.program.home().join("of-bucket"));
     let out_text = out.display().to_string();
     let within = format!("s3://{}/shop/out", place.buckets().lake);
@@ -160,7 +160,7 @@ fn run_between_buckets_and_folders_makes_the_tables_of_a_run_between_folders() {
         // The output in the input is not a source.
         (place.lake(), within),
     ];
-    let made = |place: &Place| {
+    let made = |place: &RunFixture| {
         let read = |path: std::path::PathBuf, name: &str| std::fs::read(path.join(name)).unwrap();
         let in_folder = crate::support::program::files(&out).into_iter().filter(|name| !name.starts_with('.'));
         let in_folder = in_folder.map(|name| (name.clone(), read(out.clone(), &name))).collect();
@@ -170,7 +170,7 @@ fn run_between_buckets_and_folders_makes_the_tables_of_a_run_between_folders() {
             place.store.get(Bucket::Lake, &object.key, None).unwrap().body.read_to_end(&mut bytes).unwrap();
             (object.key["shop/out/".len()..].to_owned(), bytes)
         });
-        [place.made(), place.objects("from-folder/"), in_folder, of_lake.collect()].map(tables_of)
+        [place.output_objects(), place.objects("from-folder/"), in_folder, of_lake.collect()].map(tables_of)
     };
     let check = |summary: &str| {
         let expected = place.expected();
@@ -195,10 +195,10 @@ fn run_between_buckets_and_folders_makes_the_tables_of_a_run_between_folders() {
 
 #[test]
 fn published_logs_name_the_bucket_and_earlier_runs_are_found_again() {
-    let place = Place::new(&[mapping(&json!({ "files": ["**/*.csv"], "publish": ["iceberg"] }))]);
+    let place = RunFixture::new(&[mapping(&json!({ "files": ["**/*.csv"], "publish": ["iceberg"] }))]);
     place.put("1.csv", "a,b\nx,1\n");
     place.run(&place.lake(), &place.tables()).ok();
-    let metadata = place.made();
+    let metadata = place.output_objects();
     let (name, json) = metadata.iter().find(|(name, _)| name.ends_with(".metadata.json")).unwrap();
     let json: Value = serde_json::from_slice(json).unwrap();
     let location = format!("{}/t", place.tables());
@@ -207,7 +207,7 @@ fn published_logs_name_the_bucket_and_earlier_runs_are_found_again() {
 
 #[test]
 fn dry_run_writes_nothing_to_the_bucket() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     let ran = call(place.command(&place.lake(), &place.tables()).arg("--dry-run")).ok();
     assert!(ran.stdout.contains("would write 3 partitions") && ran.stdout.contains("dry run"), "{}", ran.stdout);
     assert_eq!(list_all(&place.store, Bucket::Warehouse, "").unwrap(), []);
@@ -215,7 +215,7 @@ fn dry_run_writes_nothing_to_the_bucket() {
 
 #[test]
 fn missing_access_to_the_bucket_is_named_and_no_more_is_asked_for() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     for (input, output) in [
         (place.lake(), place.program.output().display().to_string()),
         (place.program.lake().display().to_string(), place.tables()),
@@ -234,12 +234,12 @@ fn missing_access_to_the_bucket_is_named_and_no_more_is_asked_for() {
         .exits_with(1, &[&format!("--input `{}`", place.lake()), "check OBJ_SECRET_ACCESS_KEY"]);
     call(place.command(&place.lake(), &place.tables()).env("OBJ_ENDPOINT_URL", "file:///srv/objects"))
         .exits_with(1, &["OBJ_ENDPOINT_URL: it is a folder of this machine; give a path instead of `s3://…`"]);
-    assert_eq!(place.made(), BTreeMap::new());
+    assert_eq!(place.output_objects(), BTreeMap::new());
 }
 
 #[test]
 fn addresses_that_cannot_be_used_are_refused() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     let (lake, tables) = (place.lake(), place.tables());
     place.run("gs://bucket/x", &tables).exits_with(2, &["--input", "expected a folder or `s3://bucket/prefix`"]);
     place.run(&lake, "s3://No_Bucket/x").exits_with(2, &["--output", "bucket `No_Bucket`: expected 3 to 63 of a-z"]);
@@ -266,11 +266,11 @@ fn addresses_that_cannot_be_used_are_refused() {
 #[test]
 fn failed_run_names_its_rejects_by_address() {
     let place =
-        Place::new(&[mapping(&json!({ "files": ["**/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } }))]);
+        RunFixture::new(&[mapping(&json!({ "files": ["**/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } }))]);
     place.put("1.csv", "a,b\nx,bad\n");
     let rejects = format!("rejected rows: {}/_lakemill/jobs/", place.tables());
     place.run(&place.lake(), &place.tables()).exits_with(1, &["(too_many_rejects)", "`in/1.csv` line 2", &rejects]);
-    assert!(place.made().keys().any(|name| name.ends_with(".rejected.parquet")));
+    assert!(place.output_objects().keys().any(|name| name.ends_with(".rejected.parquet")));
 }
 
 #[test]
@@ -280,14 +280,14 @@ fn run_after_a_killed_one_takes_over_its_lock_and_makes_clean_tables() {
         "commit::before_root=return(kill)",
         "commit::after_root=return(kill)",
     ] {
-        let place = Place::three_days();
+        let place = RunFixture::three_days();
         let (status, _) = end_of(place.start(&format!("run_lock::ttl_ms=return(2000);{point}")));
         assert_eq!(status, None, "{point}");
-        let left = place.made();
+        let left = place.output_objects();
         assert!(left.keys().any(|name| name.contains("intent-")), "{point}: {:?}", left.keys());
         let ran = place.run(&place.lake(), &place.tables()).ok();
         assert!(ran.stderr.is_empty() || ran.stderr.contains("waiting up to"), "{point}: {}", ran.stderr);
-        let made = place.made();
+        let made = place.output_objects();
         assert!(!made.keys().any(|name| name.contains("intent-")), "{point}: {:?}", made.keys());
         assert!(tables_of(made) == place.expected(), "{point}");
     }
@@ -295,7 +295,7 @@ fn run_after_a_killed_one_takes_over_its_lock_and_makes_clean_tables() {
 
 #[test]
 fn stop_signal_ends_a_run_with_its_own_status_and_frees_the_output() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     let run = place.start("convert::piece=1*sleep(3000)->off");
     place.await_lock();
     kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
@@ -303,12 +303,12 @@ fn stop_signal_ends_a_run_with_its_own_status_and_frees_the_output() {
     assert_eq!(status, Some(75), "{text}");
     assert!(text.contains("the run was cancelled (cancelled)") && text.contains("stopped by a signal"), "{text}");
     assert_eq!(place.run(&place.lake(), &place.tables()).ok().stderr, "", "nobody is waited for");
-    assert!(tables_of(place.made()) == place.expected());
+    assert!(tables_of(place.output_objects()) == place.expected());
 }
 
 #[test]
 fn second_run_on_an_output_ends_while_the_first_is_alive() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     // The first renews its lock several times in this pause.
     let first = place.start("run_lock::ttl_ms=return(8000);commit::before_root=sleep(25000)");
     place.await_lock();
@@ -323,23 +323,23 @@ fn second_run_on_an_output_ends_while_the_first_is_alive() {
     call(&mut ahead).exits_with(1, &["it is being written by another run"]);
     let (status, text) = end_of(first);
     assert_eq!(status, Some(0), "{text}");
-    assert!(tables_of(place.made()) == place.expected());
+    assert!(tables_of(place.output_objects()) == place.expected());
     let ran = place.run(&place.lake(), &place.tables()).ok();
     assert_eq!(ran.stderr, "", "a released lock is free");
 }
 
 #[test]
 fn run_that_lost_its_lock_while_it_was_stopped_writes_nothing_more() {
-    let place = Place::three_days();
+    let place = RunFixture::three_days();
     let first = place.start("run_lock::ttl_ms=return(2000);commit::before_root=return(stop)");
     await_that("the first run to be stopped", || is_stopped(&first));
     place.run(&place.lake(), &place.tables()).ok();
-    let made = place.made();
+    let made = place.output_objects();
     kill_process(Pid::from_child(&first), Signal::CONT).unwrap();
     let (status, text) = end_of(first);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("(lease_lost)") && text.contains("nothing was published"), "{text}");
-    assert!(place.made() == made, "not even its lock");
+    assert!(place.output_objects() == made, "not even its lock");
     assert!(tables_of(made) == place.expected());
 }
 
@@ -348,12 +348,12 @@ fn store_without_conditional_writes_is_refused_as_output_and_accepted_as_input()
     let proxy = s3s_fs().behind(|passing| {
         passing.drop_header("if-match");
         passing.drop_header("if-none-match");
-        Act::Forward
+        ProxyAction::Forward
     });
-    let place = Place::at(&[mapping(&json!({ "files": ["**/*.csv"] }))], s3s_fs().options_at(&proxy.url()));
+    let place = RunFixture::at(&[mapping(&json!({ "files": ["**/*.csv"] }))], s3s_fs().options_at(&proxy.url()));
     place.put("1.csv", "a,b\nx,1\n");
     place.run(&place.lake(), &place.tables()).exits_with(1, &["the store does not enforce conditional writes"]);
-    assert_eq!(place.made(), BTreeMap::new());
+    assert_eq!(place.output_objects(), BTreeMap::new());
     place.run(&place.lake(), &place.program.output().display().to_string()).ok();
     assert_eq!(place.program.rows("t"), ["x|1"]);
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use crate::support::program::{CommandOutput, call, lakemill};
 use crate::support::s3_server::{ACCESS_KEY, REGION, SECRET_KEY, moto, s3s_fs};
 
@@ -53,7 +53,7 @@ impl Store {
             (true, _) => answer(takes, passing, &kept, &count, &deleted),
             (false, "PUT") => {
                 count.fetch_add(1, Ordering::SeqCst);
-                Act::Answer(
+                ProxyAction::Answer(
                     b"HTTP/1.1 200 OK\r\netag: \"1\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
                 )
             }
@@ -61,7 +61,7 @@ impl Store {
                 count.fetch_sub(1, Ordering::SeqCst);
                 http("204 No Content", "")
             }
-            (false, _) => Act::Forward,
+            (false, _) => ProxyAction::Forward,
         });
         Self { proxy, rules, objects, deleted_buckets }
     }
@@ -85,9 +85,9 @@ impl Store {
     }
 }
 
-fn http(status: &str, body: &str) -> Act {
+fn http(status: &str, body: &str) -> ProxyAction {
     let length = if status.starts_with("204") { String::new() } else { format!("content-length: {}\r\n", body.len()) };
-    Act::Answer(format!("HTTP/1.1 {status}\r\n{length}connection: close\r\n\r\n{body}").into_bytes())
+    ProxyAction::Answer(format!("HTTP/1.1 {status}\r\n{length}connection: close\r\n\r\n{body}").into_bytes())
 }
 
 fn document(rules: impl Iterator<Item = String>) -> String {
@@ -110,11 +110,11 @@ fn text(xml: &str, name: &str) -> String {
 
 fn answer(
     takes: Takes,
-    passing: &Passing,
+    passing: &ProxiedRequest,
     rules: &Mutex<String>,
     objects: &AtomicUsize,
     deleted_buckets: &AtomicUsize,
-) -> Act {
+) -> ProxyAction {
     assert!(passing.target.starts_with("/x-lake"), "{}", passing.target);
     let mut kept = rules.lock().unwrap();
     let body = String::from_utf8(passing.body.clone()).unwrap();
@@ -348,14 +348,14 @@ fn eventbridge_takes_the_place_of_our_rules() {
     assert_eq!(rules.matches("<EventBridgeConfiguration>").count(), 1, "{rules}");
     let shown = store.call(&["show"]).ok().stdout;
     assert!(shown.contains("EventBridge gets all events of the bucket"), "{shown}");
-    assert!(shown.contains("whether a rule of EventBridge reports new files is not known here"), "{shown}");
+    assert!(shown.contains("whether an EventBridge rule reports new files can't be determined here"), "{shown}");
     store.call(&["install", "--arn", ARN]).ok();
     assert!(store.rules().contains("<EventBridgeConfiguration>"), "others may use it: {}", store.rules());
     store.call(&["remove"]).exits_with(1, &["also has 2 rules of other programs"]);
     store.call(&["remove", "--yes"]).ok();
     assert!(!store.rules().contains("EventBridge"), "{}", store.rules());
     let forgets = Store::new(Takes::Nothing, "");
-    forgets.call(&["install", "--eventbridge"]).exits_with(1, &["does not return it: it seems not to have it"]);
+    forgets.call(&["install", "--eventbridge"]).exits_with(1, &["does not list it: it seems not to support it"]);
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn rules_are_put_and_removed_on_moto() {
 fn store_without_notifications_is_reported() {
     let server = s3s_fs();
     let store = Store {
-        proxy: server.behind(|_| Act::Forward),
+        proxy: server.behind(|_| ProxyAction::Forward),
         rules: Arc::default(),
         objects: Arc::default(),
         deleted_buckets: Arc::default(),

@@ -72,7 +72,7 @@ fn stages(recipe: &str) -> Vec<Stage> {
 }
 
 /// Whether `.dockerignore` excludes a path; it uses names, paths, and `**/name` only.
-fn left_out(path: &str) -> bool {
+fn is_ignored(path: &str) -> bool {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let text = read(".dockerignore");
     let mut patterns = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -94,7 +94,7 @@ fn files_copied_by_the_recipe_exist_and_are_not_ignored() {
                     for source in &copy.sources {
                         copied += 1;
                         assert!(root().join(source).exists(), "{RECIPE} copies `{source}`, which isn't there");
-                        assert!(!left_out(source), "{RECIPE} copies `{source}`, which .dockerignore leaves out");
+                        assert!(!is_ignored(source), "{RECIPE} copies `{source}`, which .dockerignore leaves out");
                     }
                 }
                 Some(name) => {
@@ -145,7 +145,7 @@ fn files_included_by_sources_are_in_the_build_context() {
                 let path = source.parent().unwrap().join(rest.split('"').next().unwrap());
                 let path = path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
                 let path = path.strip_prefix(root().canonicalize().unwrap()).unwrap().display().to_string();
-                assert!(!left_out(&path), "{} takes in `{path}`, which .dockerignore leaves out", source.display());
+                assert!(!is_ignored(&path), "{} takes in `{path}`, which .dockerignore leaves out", source.display());
                 taken += 1;
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lakemill::domain::table_log::cuts::{Cut, CutTargets, cut_after, text_share};
 
-use crate::support::lake::{How, Lake, MIB, Rng, Seen, difference};
+use crate::support::lake::{Lake, MIB, Rng, RunParams, ScratchPeak, difference};
 
 /// Threads and memory of the runs that are compared with a single-threaded run with plenty of memory.
 const SETTINGS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB)];
@@ -29,7 +29,7 @@ fn check(mapping: &str, sources: &[(String, String)], expected_spills: Spills) -
 fn check_settings(mapping: &str, sources: &[(String, String)], expected_spills: Spills, ways: &[(usize, u64)]) -> Lake {
     let lake = Lake::new(mapping);
     sources.iter().for_each(|(key, text)| lake.put(key, text));
-    let result = lake.run(How::ROOMY).unwrap();
+    let result = lake.run(RunParams::ROOMY).unwrap();
     let table = &result.tables["t"];
     for source in &table.sources {
         assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered);
@@ -42,11 +42,11 @@ fn check_settings(mapping: &str, sources: &[(String, String)], expected_spills: 
             // The first or second source is slow, so that later ones are ready before it.
             other.store.before_get(1 + nth as u64 / 2, || std::thread::sleep(Duration::from_millis(60)));
         }
-        let found = other.run(How::new(threads, memory)).unwrap();
+        let found = other.run(RunParams::new(threads, memory)).unwrap();
         assert_eq!(difference(&expected, &other.warehouse()), None, "{threads} threads, {memory} bytes");
         assert_eq!(found.tables["t"].sources, table.sources);
         assert_eq!(other.manifest().unwrap().groups, lake.manifest().unwrap().groups);
-        let Seen { spills, files, pages } = other.seen();
+        let ScratchPeak { spills, files, pages } = other.seen();
         spilled_pages |= !pages.is_empty();
         spilled_rows |= !spills.is_empty();
         drafted |= !spills.is_empty() && files.len() > table.files as usize;
@@ -71,9 +71,9 @@ fn by_halves(whole: &Lake) {
         return;
     }
     left_out.iter().for_each(|source| halves.remove(source));
-    halves.run(How::new(2, 3 * MIB)).unwrap();
+    halves.run(RunParams::new(2, 3 * MIB)).unwrap();
     left_out.iter().for_each(|source| halves.put(source, &texts[&halves.key(source)]));
-    halves.run(How::new(2, 2 * MIB)).unwrap();
+    halves.run(RunParams::new(2, 2 * MIB)).unwrap();
     assert_eq!(difference(&whole.warehouse(), &halves.warehouse()), None, "in two steps");
 }
 
@@ -232,7 +232,7 @@ fn expressions_filters_and_checks() {
         "rejects": { "max_ratio": 1.0 },
         "partition_by": ["p", "band"], "parquet": { "row_group_rows": 2048, "file_bytes_max": 65536 } }"#;
     let lake = check(mapping, &sources, Spills::Rows);
-    let rows = lake.run(How::ROOMY).unwrap();
+    let rows = lake.run(RunParams::ROOMY).unwrap();
     assert!(rows.tables["t"].rows_filtered == 4 && rows.tables["t"].rows_rejected > 50);
 }
 
@@ -324,10 +324,10 @@ fn rejected_rows_are_independent_of_memory() {
         }
     }
     lake.put("a.csv", text);
-    lake.run(How::new(1, 64 * MIB)).unwrap();
+    lake.run(RunParams::new(1, 64 * MIB)).unwrap();
     let manifest = lake.manifest().unwrap();
     assert_eq!(manifest.sources["a.csv"].rows_rejected, 43);
-    for how in [How::new(2, 64 * MIB), How::new(1, 1024 * MIB)] {
+    for how in [RunParams::new(2, 64 * MIB), RunParams::new(1, 1024 * MIB)] {
         let other = lake.fresh();
         other.run(how).unwrap();
         assert_eq!(difference(&lake.warehouse(), &other.warehouse()), None, "{how:?}");

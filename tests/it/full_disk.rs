@@ -8,7 +8,7 @@ use lakemill::ports::store::StoreError;
 
 use crate::support::children::Reaped as _;
 use crate::support::folders::config;
-use crate::support::lake::{How, Lake, MIB, Rng, difference};
+use crate::support::lake::{Lake, MIB, Rng, RunParams, difference};
 
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
@@ -30,14 +30,14 @@ fn full_output_fails_the_run_and_freed_space_fixes_it() {
     for write in 1..60 {
         let lake = Lake::new(MAPPING);
         lake.put("a.csv", csv(1, 100));
-        lake.run(How::new(2, 64 * MIB)).unwrap();
+        lake.run(RunParams::new(2, 64 * MIB)).unwrap();
         let before = lake.warehouse();
         lake.put("a.csv", csv(2, 100));
         let first = lake.store.writes();
         for n in write..100 {
             lake.store.fail_write(first + n, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
         }
-        match lake.run(How::new(2, 64 * MIB)) {
+        match lake.run(RunParams::new(2, 64 * MIB)) {
             // The root is written; the next run deletes the replaced files.
             Ok(_) => assert!(write > 12, "ten partitions and the manifest, in {write} writes"),
             Err(failure) => {
@@ -52,8 +52,8 @@ fn full_output_fails_the_run_and_freed_space_fixes_it() {
         }
         let roomy = lake.fresh();
         let lake = lake.with_a_sound_store();
-        lake.run(How::new(2, 64 * MIB)).unwrap();
-        roomy.run(How::new(2, 64 * MIB)).unwrap();
+        lake.run(RunParams::new(2, 64 * MIB)).unwrap();
+        roomy.run(RunParams::new(2, 64 * MIB)).unwrap();
         assert_eq!(difference(&roomy.warehouse(), &lake.warehouse()), None);
     }
     assert!((12..40).contains(&failed), "{failed} runs failed");

@@ -153,7 +153,7 @@ fn commit_whose_outcome_is_unknown_is_not_repeated() {
 }
 
 #[test]
-fn catalog_is_up_to_date_after_the_run_that_follows_one_that_died_at_any_write() {
+fn catalog_is_completed_by_the_run_after_a_crash_at_any_write() {
     let server = IcebergCatalogServer::start(&["--no-register"]);
     let catalog = server.client(CatalogAccess::Open);
     for dies in [Dies::BeforeWrite, Dies::AfterWrite] {

@@ -7,7 +7,7 @@ use lakemill::domain::job::{RunResult, SourceResult};
 use lakemill::ports::store::Bucket;
 
 use crate::support::faulty_store::Dies;
-use crate::support::lake::{How, Lake, MIB, Rng, difference};
+use crate::support::lake::{Lake, MIB, Rng, RunParams, difference};
 
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "string" }, { "name": "n", "type": "int32" }, { "name": "s", "type": "string" },
@@ -15,8 +15,8 @@ const MAPPING: &str = r#"{ "columns": [
     "where": "n <> 13", "rejects": { "max_ratio": 1.0 }, "partition_by": ["p"],
     "parquet": { "row_group_rows": 1024 } }"#;
 
-fn how() -> How {
-    How::new(2, 16 * MIB)
+fn how() -> RunParams {
+    RunParams::new(2, 16 * MIB)
 }
 
 /// A CSV with rows for the given partitions.

@@ -17,7 +17,7 @@ use lakemill::engine::infer::{InferError, InferOptions, Proposal, propose};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 
-use crate::support::lake::{How, Ticks, quick_folder, run_on};
+use crate::support::lake::{RunParams, Ticks, quick_folder, run_on};
 use crate::support::memory_store::MemoryStore;
 
 /// A generous time limit.
@@ -38,7 +38,7 @@ fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let store = MemoryStore::new();
     store.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
     let scratch = quick_folder();
-    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), How::ROOMY);
+    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::ROOMY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{}", proposal.mapping(), shown(bytes)));
     let table = &result.tables[&proposal.table];
     assert_eq!((table.rows_rejected, table.rows_filtered), (misfit, 0), "{}\n{}", proposal.mapping(), shown(bytes));
@@ -89,7 +89,7 @@ fn check(bytes: impl AsRef<[u8]>, csv: &str, expected: &[&str]) -> Proposal {
     proposal
 }
 
-fn why(proposal: &Proposal, item: Item) -> &str {
+fn reason(proposal: &Proposal, item: Item) -> &str {
     let found = proposal.findings.iter().find(|finding| finding.item == item);
     found.map_or_else(|| panic!("nothing is said of {item:?}"), |finding| &finding.why)
 }

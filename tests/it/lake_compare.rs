@@ -14,7 +14,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::runtime::SystemClock;
 
 use crate::support::faulty_store::{Dies, FaultyStore};
-use crate::support::lake::{How, Lake, MIB, Ticks, pipeline, quick_folder, run_on};
+use crate::support::lake::{Lake, MIB, RunParams, Ticks, pipeline, quick_folder, run_on};
 use crate::support::memory_store::{MemoryStore, Tags};
 use crate::support::moved_clock::MovedClock;
 
@@ -29,8 +29,8 @@ fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Result<
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
 
-fn how() -> How {
-    How::new(1, 64 * MIB)
+fn how() -> RunParams {
+    RunParams::new(1, 64 * MIB)
 }
 
 /// Three sources, published.

@@ -124,7 +124,7 @@ fn failed_run_is_notified_by_webhook_and_mail_in_time() {
 }
 
 #[test]
-fn two_workers_tell_a_pipeline_that_keeps_failing_once() {
+fn two_workers_notify_once_of_a_failing_pipeline() {
     on_both(|kind| {
         let sink = WebhookSink::start();
         let site = site(kind, &sink);

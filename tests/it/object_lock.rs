@@ -36,7 +36,7 @@ impl World {
     }
 
     #[track_caller]
-    fn held(&self, fence_floor: u64) -> Box<ObjectLock<'_>> {
+    fn acquired(&self, fence_floor: u64) -> Box<ObjectLock<'_>> {
         match self.acquire(fence_floor) {
             Acquired::Held(lock) => lock,
             Acquired::Busy(other) => panic!("{other:?}"),
@@ -55,19 +55,19 @@ impl World {
 #[test]
 fn lock_is_held_until_it_is_released() {
     let world = World::new();
-    let lock = world.held(5);
+    let lock = world.acquired(5);
     let other = world.busy();
     assert_eq!((other.holder.as_str(), lock.lease().fence()), ("host-7", 5));
     assert!(!world.busy().is_newer_than(&other));
     assert_eq!(lock.release().unwrap(), ReleaseOutcome::Released);
     assert!(lock.lease().remaining().is_err(), "it writes nothing more");
-    assert_eq!(world.held(0).lease().fence(), 6, "above that of every earlier lock");
+    assert_eq!(world.acquired(0).lease().fence(), 6, "above that of every earlier lock");
 }
 
 #[test]
 fn renewed_lock_does_not_expire_and_shows_that_its_holder_lives() {
     let world = World::new();
-    let lock = world.held(0);
+    let lock = world.acquired(0);
     for _ in 0..10 {
         let before = world.busy();
         world.clock.advance(TTL / 2);
@@ -80,12 +80,12 @@ fn renewed_lock_does_not_expire_and_shows_that_its_holder_lives() {
 #[test]
 fn lock_of_a_dead_holder_expires_after_its_lease() {
     let world = World::new();
-    let lock = world.held(0);
+    let lock = world.acquired(0);
     world.clock.advance(TTL - Duration::from_secs(1));
     assert!(lock.lease().remaining().is_err(), "the lease ends before the lock");
     world.busy();
     world.clock.advance(Duration::from_secs(10));
-    let next = world.held(0);
+    let next = world.acquired(0);
     assert!(next.lease().fence() > lock.lease().fence());
     assert_eq!(lock.renew().unwrap(), ReleaseOutcome::Lost);
     assert_eq!(lock.release().unwrap(), ReleaseOutcome::Lost);
@@ -96,7 +96,7 @@ fn lock_of_a_dead_holder_expires_after_its_lease() {
 fn clock_of_this_machine_does_not_matter() {
     let mut world = World::new();
     world.store = world.store.skewed(chrono::TimeDelta::hours(5));
-    let _lock = world.held(0);
+    let _lock = world.acquired(0);
     // By this machine's clock the store's time would be in the future.
     let other = world.busy();
     assert!(other.expires_in > TTL, "{other:?}");
@@ -105,7 +105,7 @@ fn clock_of_this_machine_does_not_matter() {
 #[test]
 fn holder_recognizes_a_renewal_whose_response_was_lost() {
     let world = World::new();
-    let lock = world.held(0);
+    let lock = world.acquired(0);
     let key = run_lock_key(&world.slug);
     let stored = world.store.contents(Bucket::Pipelines).remove(&key).unwrap();
     let text = String::from_utf8(stored.to_vec()).unwrap().replace("\"renewals\": 0", "\"renewals\": 1");
@@ -125,5 +125,5 @@ fn unreadable_lock_is_respected_for_an_hour() {
     world.clock.advance(Duration::from_secs(3_590));
     assert_eq!(world.busy().holder, "unknown");
     world.clock.advance(Duration::from_secs(20));
-    world.held(0);
+    world.acquired(0);
 }

@@ -35,7 +35,7 @@ fn changed(text: &str, changes: &[(&str, &str)]) -> String {
 }
 
 /// `text` without the lines that begin with one of these words.
-fn without(text: &str, words: &[&str]) -> String {
+fn without_lines(text: &str, words: &[&str]) -> String {
     let is_kept = |line: &&str| !words.iter().any(|word| line.trim_start().starts_with(word));
     text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
 }
@@ -68,7 +68,7 @@ fn nginx(folder: &Path, port: u16, webs: [u16; 2]) -> Proxy {
     let text = example("nginx.conf");
     let (before, rest) = text.split_once("server {\n    listen 80;").unwrap();
     let (_, rest) = rest.split_once("\n}\n").unwrap();
-    let text = without(&format!("{before}{rest}"), &["listen [::]", "ssl_"]);
+    let text = without_lines(&format!("{before}{rest}"), &["listen [::]", "ssl_"]);
     let servers = webs.map(|port| format!("server 127.0.0.1:{port} max_fails=0;")).join("\n");
     let text = changed(
         &text,
@@ -98,7 +98,7 @@ fn haproxy_program() -> &'static str {
 }
 
 fn haproxy(folder: &Path, port: u16, webs: [u16; 2]) -> Proxy {
-    let text = without(&example("haproxy.cfg"), &["log ", "bind :80", "http-request redirect"]);
+    let text = without_lines(&example("haproxy.cfg"), &["log ", "bind :80", "http-request redirect"]);
     let server = "server web1 127.0.0.1:3000 check";
     let rest = text.split_once(server).unwrap().1.lines().next().unwrap().to_owned();
     let servers = webs.map(|port| format!("server web{port} 127.0.0.1:{port} check{rest}")).join("\n    ");

@@ -245,7 +245,7 @@ fn steps_are_atomic_when_connections_are_cut() {
     let late = Moment::LateReply(SOON * 3);
     for moment in [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late] {
         let server = RedisServer::start();
-        let proxy = CuttingProxy::to(server.port());
+        let proxy = CuttingProxy::new(server.port());
         let options = RedisOptions {
             connect_timeout: SOON * 10,
             response_timeout: SOON,
@@ -301,7 +301,7 @@ fn steps_are_atomic_when_connections_are_cut() {
 #[test]
 fn idempotent_requests_are_retried_on_a_new_connection() {
     let server = RedisServer::start();
-    let proxy = CuttingProxy::to(server.port());
+    let proxy = CuttingProxy::new(server.port());
     let kv = RedisKv::open(&RedisOptions::new(format!("redis://127.0.0.1:{}/", proxy.port()))).unwrap();
     let (job, start) = run(&kv, "trips");
     for moment in [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply] {
@@ -322,7 +322,7 @@ fn idempotent_requests_are_retried_on_a_new_connection() {
 #[test]
 fn replies_match_requests_under_random_failures() {
     let server = RedisServer::start();
-    let proxy = CuttingProxy::to(server.port());
+    let proxy = CuttingProxy::new(server.port());
     let options = RedisOptions {
         connect_timeout: SOON * 10,
         response_timeout: SOON / 10,

@@ -11,8 +11,8 @@ use lakemill::ports::store::{BodyChanged, Bucket, StoreError, WriteOptions};
 use lakemill::runtime::SystemClock;
 
 use crate::support::faulty_store::Counts;
-use crate::support::http_proxy::Act;
-use crate::support::lake::{How, Lake, MIB, Rng, difference, pipeline, quick_folder, run_on};
+use crate::support::http_proxy::ProxyAction;
+use crate::support::lake::{Lake, MIB, Rng, RunParams, difference, pipeline, quick_folder, run_on};
 use crate::support::s3_server::s3s_fs;
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
@@ -34,8 +34,8 @@ fn lake(sources: u64) -> Lake {
     lake
 }
 
-fn how() -> How {
-    How::new(2, 64 * MIB)
+fn how() -> RunParams {
+    RunParams::new(2, 64 * MIB)
 }
 
 fn counts(lake: &Lake) -> BTreeMap<&'static str, Counts> {
@@ -53,7 +53,7 @@ fn assert_same_as_local(far: &Lake) {
 fn small_sources_are_fetched_by_many_parallel_requests() {
     for threads in [1, 2] {
         let lake = lake(200).far_away(64);
-        lake.run(How::new(threads, 64 * MIB)).unwrap();
+        lake.run(RunParams::new(threads, 64 * MIB)).unwrap();
         assert_eq!(lake.store.most_at_once(), 64);
         assert_same_as_local(&lake);
     }
@@ -124,11 +124,11 @@ fn remote_sources_give_the_same_bytes_as_local_ones() {
             lake.put(&name(at), csv(rng.below(5), rows));
         }
         let lake = lake.far_away(1);
-        lake.run(How::new(2, memory * MIB)).unwrap();
+        lake.run(RunParams::new(2, memory * MIB)).unwrap();
         assert_same_as_local(&lake);
         lake.put(&name(3), csv(1, 150_000));
         lake.remove(&name(4));
-        lake.run(How::new(3, memory * MIB)).unwrap();
+        lake.run(RunParams::new(3, memory * MIB)).unwrap();
         assert_same_as_local(&lake);
     }
 }
@@ -219,7 +219,7 @@ fn s3_run_reuses_connections() {
     let proxy = s3s_fs().behind(move |passing| {
         counters.0.fetch_add(1, Ordering::Relaxed);
         counters.1.fetch_add(usize::from(passing.earlier == 0), Ordering::Relaxed);
-        Act::Forward
+        ProxyAction::Forward
     });
     let store = s3s_fs().store_at(&proxy);
     for at in 0..SOURCES {

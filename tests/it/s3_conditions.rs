@@ -9,7 +9,7 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, Precondition, StoreError, StoreResult, WriteOptions};
 
 use crate::support::concurrent;
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use crate::support::key_locks::TestLocks;
 use crate::support::s3_server::{moto, s3s_fs};
 
@@ -30,22 +30,22 @@ fn refused<T>(result: StoreResult<T>) -> bool {
 }
 
 /// Options for a store that ignores conditions on requests for which `deaf` is true.
-fn deaf_to(deaf: fn(&Passing) -> bool) -> (S3Options, HttpProxy) {
+fn deaf_to(deaf: fn(&ProxiedRequest) -> bool) -> (S3Options, HttpProxy) {
     let proxy = s3s_fs().behind(move |passing| {
         if deaf(passing) {
             passing.drop_header("if-match");
             passing.drop_header("if-none-match");
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     (s3s_fs().options_at(&proxy.url()), proxy)
 }
 
-fn everything(_: &Passing) -> bool {
+fn everything(_: &ProxiedRequest) -> bool {
     true
 }
 
-fn completing(passing: &Passing) -> bool {
+fn completing(passing: &ProxiedRequest) -> bool {
     passing.method == "POST"
 }
 
@@ -62,14 +62,14 @@ fn probe_detects_enforced_preconditions() {
     assert_eq!(found(options), expected(true, false, false));
     // A store that rejects even a correct `If-Match`.
     let proxy = s3s_fs().behind(|passing| match passing.header("if-match") {
-        Some(_) => Act::Answer(b"HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n".to_vec()),
-        None => Act::Forward,
+        Some(_) => ProxyAction::Answer(b"HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        None => ProxyAction::Forward,
     });
     assert_eq!(found(s3s_fs().options_at(&proxy.url())), expected(false, false, false));
     // A store that doesn't know the header.
     let proxy = s3s_fs().behind(|passing| match passing.header("if-none-match") {
-        Some(_) => Act::Answer(b"HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\n\r\n".to_vec()),
-        None => Act::Forward,
+        Some(_) => ProxyAction::Answer(b"HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        None => ProxyAction::Forward,
     });
     assert!(!found(s3s_fs().options_at(&proxy.url())).put);
 }
@@ -82,7 +82,7 @@ fn store_is_probed_once_and_left_clean() {
         if passing.method == "PUT" && passing.target.contains("lakemill-probe") {
             counted.fetch_add(1, Ordering::SeqCst);
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let options = moto().options_at(&proxy.url());
     let lake = options.buckets.lake.clone();
@@ -106,7 +106,11 @@ fn interrupted_probe_runs_again() {
     let is_away = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&is_away);
     let proxy = s3s_fs().behind(move |passing| {
-        if passing.header("if-match").is_some() && seen.load(Ordering::SeqCst) { Act::Close } else { Act::Forward }
+        if passing.header("if-match").is_some() && seen.load(Ordering::SeqCst) {
+            ProxyAction::Close
+        } else {
+            ProxyAction::Forward
+        }
     });
     let store = s3s_fs().store_at(&proxy);
     let error = store.put(LAKE, KEY, b"1", &create()).unwrap_err();
@@ -125,7 +129,7 @@ fn probe_tolerates_lost_responses() {
             let is_upload_begun = passing.target.ends_with("uploads=") || passing.target.ends_with("uploads");
             let request = (passing.target.clone(), passing.body.clone());
             let is_first = passing.method == lossy && !is_upload_begun && seen.lock().unwrap().insert(request);
-            if is_first { Act::LoseAnswer } else { Act::Forward }
+            if is_first { ProxyAction::LoseAnswer } else { ProxyAction::Forward }
         });
         let found = s3s_fs().store_at(&proxy).conditions(LAKE).unwrap();
         assert!(found.put && found.complete, "{lossy}: {found:?}");

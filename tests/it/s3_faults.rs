@@ -10,7 +10,7 @@ use lakemill::adapters::s3::S3Store;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Precondition, StoreError, StoreResult, WriteOptions};
 
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use crate::support::s3_server::s3s_fs;
 
 const LAKE: Bucket = Bucket::Lake;
@@ -30,7 +30,7 @@ fn read(store: &S3Store) -> std::io::Result<Vec<u8>> {
 }
 
 /// A store behind a proxy, and the proxy.
-fn behind(rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> (S3Store, HttpProxy) {
+fn behind(rule: impl Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync + 'static) -> (S3Store, HttpProxy) {
     let proxy = s3s_fs().behind(rule);
     (s3s_fs().store_at(&proxy), proxy)
 }
@@ -38,20 +38,20 @@ fn behind(rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> (S3Stor
 /// A store that passes the first `spared` requests for which `wanted` is true, then applies one of these acts to each,
 /// then passes again.
 fn faults(
-    wanted: impl Fn(&Passing) -> bool + Send + Sync + 'static,
-    acts: impl Fn(usize) -> Option<Act> + Send + Sync + 'static,
+    wanted: impl Fn(&ProxiedRequest) -> bool + Send + Sync + 'static,
+    acts: impl Fn(usize) -> Option<ProxyAction> + Send + Sync + 'static,
 ) -> (S3Store, HttpProxy) {
     let count = AtomicUsize::new(0);
     behind(move |passing| {
         if !wanted(passing) {
-            return Act::Forward;
+            return ProxyAction::Forward;
         }
-        acts(count.fetch_add(1, Ordering::SeqCst)).unwrap_or(Act::Forward)
+        acts(count.fetch_add(1, Ordering::SeqCst)).unwrap_or(ProxyAction::Forward)
     })
 }
 
-fn answer(status: &str, body: &str) -> Act {
-    Act::Answer(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes())
+fn answer(status: &str, body: &str) -> ProxyAction {
+    ProxyAction::Answer(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes())
 }
 
 fn transient<T>(result: StoreResult<T>) -> String {
@@ -70,13 +70,13 @@ fn denied<T>(result: StoreResult<T>) -> String {
     }
 }
 
-fn is_probe(passing: &Passing) -> bool {
+fn is_probe(passing: &ProxiedRequest) -> bool {
     passing.target.contains("lakemill-probe")
 }
 
 #[test]
 fn closed_connections_are_replaced_silently() {
-    let (store, _proxy) = behind(|passing| if passing.earlier > 0 { Act::Close } else { Act::Forward });
+    let (store, _proxy) = behind(|passing| if passing.earlier > 0 { ProxyAction::Close } else { ProxyAction::Forward });
     for round in 0..3 {
         let tag = store.put(LAKE, KEY, b"1", &create()).unwrap().etag.unwrap();
         let replace = WriteOptions::default().with(Precondition::IfMatch(tag));
@@ -97,12 +97,12 @@ fn request_survives_any_number_of_dead_idle_connections() {
     // Each connection is closed when it is reused, like by a proxy that keeps connections longer than its server.
     let (store, _proxy) = behind(move |passing| {
         if passing.earlier > 0 {
-            return Act::Close;
+            return ProxyAction::Close;
         }
         if opened.fetch_add(1, Ordering::SeqCst) < IDLE {
             together.wait();
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     std::thread::scope(|scope| {
         for _ in 0..IDLE {
@@ -116,12 +116,12 @@ fn request_survives_any_number_of_dead_idle_connections() {
 #[test]
 fn conditional_write_succeeds_despite_a_lost_response() {
     for size in [10, 400_000] {
-        let wanted = move |passing: &Passing| {
+        let wanted = move |passing: &ProxiedRequest| {
             let step = if size == 10 { "PUT" } else { "POST" };
             let completes = size == 10 || passing.target.contains("uploadId");
             passing.method == step && completes && !is_probe(passing)
         };
-        let (store, _proxy) = faults(wanted, |nth| (nth == 0).then_some(Act::LoseAnswer));
+        let (store, _proxy) = faults(wanted, |nth| (nth == 0).then_some(ProxyAction::LoseAnswer));
         let put = store.put(LAKE, KEY, &vec![b'x'; size], &create()).unwrap();
         assert_eq!(store.head(LAKE, KEY).unwrap().unwrap().etag, put.etag);
         assert!(matches!(store.put(LAKE, KEY, b"y", &create()), Err(StoreError::PreconditionFailed { .. })));
@@ -131,8 +131,8 @@ fn conditional_write_succeeds_despite_a_lost_response() {
 
 #[test]
 fn foreign_write_is_not_mistaken_for_ours() {
-    let wanted = |passing: &Passing| passing.header("x-amz-meta-lakemill-write").is_some() && !is_probe(passing);
-    let (store, _proxy) = faults(wanted, |nth| (nth == 1).then_some(Act::Close));
+    let wanted = |passing: &ProxiedRequest| passing.header("x-amz-meta-lakemill-write").is_some() && !is_probe(passing);
+    let (store, _proxy) = faults(wanted, |nth| (nth == 1).then_some(ProxyAction::Close));
     store.put(LAKE, KEY, b"another's", &create()).unwrap();
     let refused = store.put(LAKE, KEY, b"ours", &create());
     assert!(matches!(refused, Err(StoreError::PreconditionFailed { .. })), "{refused:?}");
@@ -155,7 +155,7 @@ fn short_overload_is_retried_and_a_long_one_reported() {
 #[test]
 fn truncated_body_is_an_error() {
     let body = vec![b'b'; 200_000];
-    for act in [|| Act::CutAfter(1_000), || Act::CutAfter(0), || Act::CutAfter(199_999)] {
+    for act in [|| ProxyAction::CutAfter(1_000), || ProxyAction::CutAfter(0), || ProxyAction::CutAfter(199_999)] {
         let (store, _proxy) = faults(|passing| passing.method == "GET", move |_| Some(act()));
         store.put(LAKE, KEY, &body, &plain()).unwrap();
         read(&store).unwrap_err();
@@ -163,15 +163,17 @@ fn truncated_body_is_an_error() {
     }
     // Closed in an orderly way, but too early.
     let head = "HTTP/1.1 200 OK\r\netag: \"t\"\r\nlast-modified: Sat, 21 Nov 2026 14:23:26 GMT\r\n";
-    let (store, _proxy) =
-        faults(|_| true, move |_| Some(Act::Answer(format!("{head}content-length: 9\r\n\r\nshort").into_bytes())));
+    let (store, _proxy) = faults(
+        |_| true,
+        move |_| Some(ProxyAction::Answer(format!("{head}content-length: 9\r\n\r\nshort").into_bytes())),
+    );
     read(&store).unwrap_err();
 }
 
 #[test]
 fn timeout_error_names_its_phase() {
-    let of = |act: fn() -> Act, response, receive_idle| {
-        let proxy = s3s_fs().behind(move |passing| if passing.method == "GET" { act() } else { Act::Forward });
+    let of = |act: fn() -> ProxyAction, response, receive_idle| {
+        let proxy = s3s_fs().behind(move |passing| if passing.method == "GET" { act() } else { ProxyAction::Forward });
         let mut options = s3s_fs().options_at(&proxy.url());
         let patient = S3Store::open(options.clone()).unwrap();
         patient.put(LAKE, KEY, &vec![b'b'; 200_000], &plain()).unwrap();
@@ -179,13 +181,13 @@ fn timeout_error_names_its_phase() {
         options.timeouts.receive_idle = Duration::from_secs(receive_idle);
         (S3Store::open(options).unwrap(), proxy)
     };
-    let (store, _proxy) = of(|| Act::StallAfter(10), 20, 2);
+    let (store, _proxy) = of(|| ProxyAction::StallAfter(10), 20, 2);
     let error = read(&store).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     assert!(error.to_string().contains("timed out receiving, without progress (after 2s)"), "{error}");
     let text = transient(store.list(LAKE, "", None, None, 10));
     assert!(text.contains("timed out receiving"), "{text}");
-    let (store, _proxy) = of(|| Act::Delay(Duration::from_secs(5)), 1, 20);
+    let (store, _proxy) = of(|| ProxyAction::Delay(Duration::from_secs(5)), 1, 20);
     let text = transient(store.get(LAKE, KEY, None));
     assert!(text.contains("timed out waiting for the store's response (after 1s)"), "{text}");
 }
@@ -223,12 +225,12 @@ fn invalid_responses_are_errors_of_bounded_length() {
 #[test]
 fn error_after_a_success_status_is_an_error() {
     const LATE: &str = "<?xml version=\"1.0\"?>\n\n  <Error><Code>InternalError</Code><Message>late</Message></Error>";
-    let copies = |passing: &Passing| passing.header("x-amz-copy-source").is_some();
+    let copies = |passing: &ProxiedRequest| passing.header("x-amz-copy-source").is_some();
     let (store, _proxy) = faults(copies, |_| Some(answer("200 OK", LATE)));
     store.put(LAKE, KEY, b"1", &plain()).unwrap();
     let text = transient(store.copy((LAKE, KEY), (LAKE, "pipelines/s/l"), &plain()));
     assert!(text.contains("`InternalError`: late"), "{text}");
-    let completes = |passing: &Passing| passing.method == "POST" && passing.target.contains("uploadId");
+    let completes = |passing: &ProxiedRequest| passing.method == "POST" && passing.target.contains("uploadId");
     let (store, _proxy) = faults(completes, |nth| (nth < 2).then(|| answer("200 OK", LATE)));
     store.put(LAKE, KEY, &vec![b'x'; 17 << 20], &plain()).unwrap();
     assert_eq!(store.head(LAKE, KEY).unwrap().unwrap().size, 17 << 20);
@@ -262,7 +264,7 @@ fn delete_falls_back_to_single_keys() {
     let counted = Arc::clone(&asked);
     let (store, _proxy) = behind(move |passing| {
         if passing.method != "POST" {
-            return Act::Forward;
+            return ProxyAction::Forward;
         }
         counted.fetch_add(1, Ordering::SeqCst);
         answer("400 Bad Request", "<Error><Code>MissingContentMD5</Code></Error>")

@@ -12,7 +12,7 @@ use lakemill::ports::store::{Bucket, Lease, LeaseLost, StoreError, StoreResult, 
 use lakemill::runtime::Clock;
 use lakemill::runtime::SystemClock;
 
-use crate::support::http_proxy::{Act, Passing};
+use crate::support::http_proxy::{ProxiedRequest, ProxyAction};
 use crate::support::s3_server::s3s_fs;
 
 const LAKE: Bucket = Bucket::Lake;
@@ -48,13 +48,13 @@ fn lost<T: std::fmt::Debug>(result: StoreResult<T>) {
     assert!(matches!(result, Err(StoreError::LeaseLost(_))), "{result:?}");
 }
 
-fn expires(passing: &Passing) -> u64 {
+fn expires(passing: &ProxiedRequest) -> u64 {
     let (_, rest) = passing.target.split_once("X-Amz-Expires=").unwrap();
     rest.split('&').next().unwrap().parse().unwrap()
 }
 
 /// Writes under a lease of 3.5 s; the effective request is delayed beyond it.
-fn late(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) {
+fn check_delayed_write(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) {
     let is_late = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&is_late);
     let proxy = s3s_fs().behind(move |passing| {
@@ -64,7 +64,11 @@ fn late(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) {
             "DELETE" => !passing.target.contains("uploadId"),
             _ => false,
         };
-        if takes_effect && seen.load(Ordering::SeqCst) { Act::Delay(Duration::from_secs(4)) } else { Act::Forward }
+        if takes_effect && seen.load(Ordering::SeqCst) {
+            ProxyAction::Delay(Duration::from_secs(4))
+        } else {
+            ProxyAction::Forward
+        }
     });
     let store = s3s_fs().store_at(&proxy);
     for key in [KEY, "pipelines/s/other", "pipelines/s/from"] {
@@ -88,7 +92,7 @@ fn store_rejects_a_write_after_its_lease() {
             |store, options| store.delete(LAKE, &[KEY.to_owned(), "pipelines/s/other".to_owned()], options),
         ];
         for case in cases {
-            scope.spawn(move || late(case));
+            scope.spawn(move || check_delayed_write(case));
         }
     });
 }
@@ -99,7 +103,7 @@ fn nothing_is_sent_with_less_than_a_second_left() {
     let counted = Arc::clone(&requests);
     let proxy = s3s_fs().behind(move |passing| {
         counted.fetch_add(usize::from(passing.method != "HEAD"), Ordering::SeqCst);
-        Act::Forward
+        ProxyAction::Forward
     });
     let store = s3s_fs().store_at(&proxy);
     store.put(LAKE, KEY, b"old", &WriteOptions::default()).unwrap();
@@ -118,7 +122,7 @@ fn every_request_of_a_write_expires_within_the_lease() {
     let recorded = Arc::clone(&seen);
     let proxy = s3s_fs().behind(move |passing| {
         recorded.lock().unwrap().push((passing.method.clone(), expires(passing)));
-        Act::Forward
+        ProxyAction::Forward
     });
     let store = s3s_fs().store_at(&proxy);
     store.head(LAKE, KEY).unwrap();
@@ -154,7 +158,7 @@ fn wrong_clock_is_compensated() {
                 let proxy = s3s_fs().behind(move |passing| {
                     recorded.store(usize::try_from(expires(passing)).unwrap(), Ordering::SeqCst);
                     let act = if delayed.load(Ordering::SeqCst) { Duration::from_secs(4) } else { Duration::ZERO };
-                    Act::Delay(act)
+                    ProxyAction::Delay(act)
                 });
                 let mut options = s3s_fs().options_at(&proxy.url());
                 options.clock = Arc::new(Wrong(chrono::TimeDelta::seconds(seconds)));

@@ -12,7 +12,7 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, Lease, LeaseLost, Precondition, StoreError, WriteOptions};
 
 use crate::support::TestLease;
-use crate::support::http_proxy::{Act, Passing};
+use crate::support::http_proxy::{ProxiedRequest, ProxyAction};
 use crate::support::s3_server::{moto, s3s_fs};
 
 const LAKE: Bucket = Bucket::Lake;
@@ -29,7 +29,7 @@ fn read(store: &S3Store, key: &str) -> Vec<u8> {
     bytes
 }
 
-fn part_number(passing: &Passing) -> Option<u32> {
+fn part_number(passing: &ProxiedRequest) -> Option<u32> {
     let (_, rest) = passing.target.split_once("partNumber=")?;
     rest.split('&').next()?.parse().ok()
 }
@@ -42,7 +42,7 @@ fn large_body_is_uploaded_in_parts() {
         if let Some(number) = part_number(passing) {
             recorded.lock().unwrap().push((number, passing.body.len()));
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let store = s3s_fs().store_at(&proxy);
     let (body, place) = (body((20 << 20) + 7), tempfile::tempdir().unwrap());
@@ -63,8 +63,8 @@ fn large_body_is_uploaded_in_parts() {
 #[test]
 fn failed_upload_leaves_nothing() {
     let proxy = moto().behind(|passing| match part_number(passing) {
-        Some(2) => Act::Answer(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n".to_vec()),
-        _ => Act::Forward,
+        Some(2) => ProxyAction::Answer(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        _ => ProxyAction::Forward,
     });
     let options = moto().options_at(&proxy.url());
     let warehouse = options.buckets.warehouse.clone();
@@ -103,7 +103,7 @@ fn panicking_upload_leaves_nothing() {
     let counted = Arc::clone(&begun);
     let proxy = moto().behind(move |passing| {
         counted.fetch_add(usize::from(passing.target.contains("uploads=")), Ordering::SeqCst);
-        Act::Forward
+        ProxyAction::Forward
     });
     let options = moto().options_at(&proxy.url());
     let warehouse = options.buckets.warehouse.clone();
@@ -164,7 +164,7 @@ fn file_truncated_during_its_upload_fails() {
         if part_number(passing).is_some() && first.swap(false, Ordering::SeqCst) {
             std::fs::OpenOptions::new().write(true).open(&cut).unwrap().set_len(100).unwrap();
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let store = s3s_fs().store_at(&proxy);
     let error = store.put_file(WAREHOUSE, KEY, &path, &WriteOptions::default()).unwrap_err();
@@ -179,13 +179,13 @@ fn part_is_retried_after_a_transient_failure() {
     let counted = Arc::clone(&sent);
     let proxy = s3s_fs().behind(move |passing| {
         if part_number(passing).is_none() {
-            return Act::Forward;
+            return ProxyAction::Forward;
         }
         counted.fetch_add(1, Ordering::SeqCst);
         match failed.fetch_add(1, Ordering::SeqCst) {
-            0 => Act::Close,
-            1 => Act::LoseAnswer,
-            _ => Act::Forward,
+            0 => ProxyAction::Close,
+            1 => ProxyAction::LoseAnswer,
+            _ => ProxyAction::Forward,
         }
     });
     let store = s3s_fs().store_at(&proxy);
@@ -220,9 +220,9 @@ fn copy_restarts_when_its_source_changes() {
         let copies = passing.header("x-amz-copy-source-if-match").is_some();
         let changed = copies && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
         if changed {
-            Act::Answer(b"HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n".to_vec())
+            ProxyAction::Answer(b"HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\n\r\n".to_vec())
         } else {
-            Act::Forward
+            ProxyAction::Forward
         }
     });
     let store = s3s_fs().store_at(&proxy);

@@ -21,7 +21,7 @@ use lakemill::ports::store::{Bucket, LocalStore as _, WriteOptions, list_all};
 use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
-use crate::support::lake::{How, MIB, SQL, quick_folder, run_on};
+use crate::support::lake::{MIB, RunParams, SQL, quick_folder, run_on};
 
 const WAIT: TimeDelta = TimeDelta::milliseconds(UNSETTLED_WAIT_MS as i64);
 const TICK: TimeDelta = TimeDelta::milliseconds(1);
@@ -51,13 +51,13 @@ impl Clock for SetClock {
     }
 }
 
-struct Place {
+struct Fixture {
     root: tempfile::TempDir,
     clock: Arc<SetClock>,
     store: Arc<FsStore>,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let clock = Arc::new(SetClock(Mutex::new((DateTime::UNIX_EPOCH, Duration::from_secs(1_000)))));
@@ -92,7 +92,7 @@ impl Place {
 
 #[test]
 fn file_is_settled_once_unchanged_for_the_wait() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a.csv", "n\n1\n");
     for (age, unsettled) in [(TimeDelta::zero(), true), (WAIT - TICK, true), (WAIT, false), (WAIT * 100, false)] {
         place.clock.set(place.changed("a.csv") + age);
@@ -103,7 +103,7 @@ fn file_is_settled_once_unchanged_for_the_wait() {
 
 #[test]
 fn forged_modification_times_are_ignored() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a.csv", "n\n1\n");
     let hour = Duration::from_secs(3_600);
     for modified in [std::time::SystemTime::now() - 9 * hour, std::time::SystemTime::now() + 9 * hour] {
@@ -117,7 +117,7 @@ fn forged_modification_times_are_ignored() {
 
 #[test]
 fn stored_file_is_settled_until_it_is_modified() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.store.put(Bucket::Lake, "pipelines/x/a.csv", b"n\n1\n", &WriteOptions::default()).unwrap();
     place.clock.set(place.changed("a.csv"));
     assert!(!place.is_being_written("a.csv"));
@@ -128,7 +128,7 @@ fn stored_file_is_settled_until_it_is_modified() {
 
 #[test]
 fn file_from_the_future_is_deferred_only_by_the_wait() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a.csv", "n\n1\n");
     place.clock.set(place.changed("a.csv") - TimeDelta::hours(9));
     assert!(place.is_being_written("a.csv"));
@@ -155,20 +155,20 @@ fn two_tables() -> Pipeline {
 }
 
 /// Runs on the fixture's store; returns the writes, and the number of reads of the lake.
-fn run(place: &Place, how: How) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
+fn run(place: &Fixture, how: RunParams) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
     let store = FaultyStore::new(place.store.clone());
     let scratch = quick_folder();
     let (result, _) = run_on(&store, &two_tables(), &*place.clock, scratch.path(), how);
     (result, store.written(), store.counts(Bucket::Lake).gets)
 }
 
-fn how() -> How {
-    How::new(1, 64 * MIB)
+fn how() -> RunParams {
+    RunParams::new(1, 64 * MIB)
 }
 
 #[test]
 fn automatic_run_refuses_unsettled_source_before_reading() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a.csv", "n\n1\n");
     place.write("b.csv", "n\n2\n");
     place.clock.set(place.changed("b.csv") + WAIT - TICK);
@@ -198,7 +198,7 @@ fn automatic_run_refuses_unsettled_source_before_reading() {
 
 #[test]
 fn manual_run_reads_unsettled_sources() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a.csv", "n\n1\n");
     place.clock.set(place.changed("a.csv"));
     let (result, _, _) = run(&place, how());
@@ -207,7 +207,7 @@ fn manual_run_reads_unsettled_sources() {
 
 #[test]
 fn unread_sources_may_be_unsettled() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a.csv", "n\n1\n");
     place.write("other.txt", "being written");
     place.clock.set(place.changed("a.csv") + WAIT);
@@ -220,7 +220,7 @@ fn unread_sources_may_be_unsettled() {
 
 #[test]
 fn unchanged_source_is_checked_before_it_is_read_again() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("a1.csv", "n\n1\n");
     place.write("a2.csv", "n\n2\n");
     place.clock.set(place.changed("a2.csv") + WAIT);
@@ -241,7 +241,7 @@ fn unchanged_source_is_checked_before_it_is_read_again() {
 /// A log line alone would go unnoticed.
 #[test]
 fn files_with_invalid_keys_are_reported_in_the_result() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("in/a.csv", "n\n1\n");
     fs::write(place.path("in").join(std::ffi::OsStr::from_bytes(b"caf\xe9.csv")), "n\n3\n").unwrap();
     let text = r#"{ "version": 1, "mappings": [ { "table": "t", "files": ["in/*.csv"],

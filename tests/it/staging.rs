@@ -15,8 +15,8 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
 
 use crate::support::faulty_store::FaultyStore;
-use crate::support::http_proxy::Act;
-use crate::support::lake::{How, MIB, SQL, Ticks, difference, pipeline, run_on};
+use crate::support::http_proxy::ProxyAction;
+use crate::support::lake::{MIB, RunParams, SQL, Ticks, difference, pipeline, run_on};
 use crate::support::s3_server::{moto, s3s_fs};
 use crate::support::site::{PATIENCE, await_that};
 
@@ -26,19 +26,19 @@ const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "na
 /// The slug of the pipeline of [`run_on`].
 const PREFIX: &str = "pipelines/x/";
 
-fn how() -> How {
-    How::new(2, 64 * MIB)
+fn how() -> RunParams {
+    RunParams::new(2, 64 * MIB)
 }
 
 /// A store and scratch on one file system, so that files can be moved between them.
-struct Place {
+struct Fixture {
     inner: Arc<FsStore>,
     store: FaultyStore,
     clock: Ticks,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("scratch")).unwrap();
@@ -54,12 +54,12 @@ impl Place {
     }
 
     /// A run that doesn't begin to publish before `files` files are staged.
-    fn run_staged(&self, pipeline: &Pipeline, how: How, files: usize) {
+    fn run_staged(&self, pipeline: &Pipeline, how: RunParams, files: usize) {
         self.store.await_staged(&format!("{PREFIX}manifests/t.json"), files);
         self.run(pipeline, how).unwrap();
     }
 
-    fn run(&self, pipeline: &Pipeline, how: How) -> Result<(), RunErrorCode> {
+    fn run(&self, pipeline: &Pipeline, how: RunParams) -> Result<(), RunErrorCode> {
         let scratch = self.folder.path().join("scratch");
         let (result, _) = run_on(&self.store, pipeline, &self.clock, &scratch, how);
         assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "nothing stays in scratch");
@@ -88,7 +88,7 @@ impl Place {
 fn files_that_a_run_writes_are_staged() {
     // Few files are synced individually, many together.
     for partitions in [3, 100] {
-        let (place, pipeline) = (Place::new(), pipeline(MAPPING));
+        let (place, pipeline) = (Fixture::new(), pipeline(MAPPING));
         place.put("a.csv", 0..partitions, 20);
         place.put("b.csv", 0..1, 50);
         place.run_staged(&pipeline, how(), partitions as usize);
@@ -105,7 +105,7 @@ fn files_that_a_run_writes_are_staged() {
         place.run_staged(&pipeline, how().clean(), partitions as usize);
         assert_eq!(place.staged(), place.warehouse().into_keys().collect());
 
-        let fresh = Place::new();
+        let fresh = Fixture::new();
         fresh.put("a.csv", 0..partitions, 20);
         fresh.put("b.csv", 0..1, 51);
         fresh.run(&pipeline, how()).unwrap();
@@ -115,14 +115,14 @@ fn files_that_a_run_writes_are_staged() {
 
 #[test]
 fn staged_file_with_failed_put_is_written_by_the_next_run() {
-    let (place, pipeline) = (Place::new(), pipeline(MAPPING));
+    let (place, pipeline) = (Fixture::new(), pipeline(MAPPING));
     place.put("a.csv", 0..40, 20);
     // The intent and the shards come first.
     place.store.fail_write(5, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
     place.run(&pipeline, how()).unwrap_err();
     assert!(place.warehouse().len() < 40);
     place.run(&pipeline, how()).unwrap();
-    let fresh = Place::new();
+    let fresh = Fixture::new();
     fresh.put("a.csv", 0..40, 20);
     fresh.run(&pipeline, how()).unwrap();
     assert_eq!(difference(&fresh.warehouse(), &place.warehouse()), None);
@@ -184,7 +184,7 @@ fn capabilities_are_probed_while_sources_are_read() {
         if let Some(at) = names.iter().position(is_of) {
             recorded[at].fetch_add(1, Ordering::SeqCst);
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     options.endpoint = proxy.url();
     let store = FaultyStore::new(Arc::new(S3Store::open(options).unwrap()));

@@ -82,7 +82,7 @@ pub(crate) fn present(store: &dyn ObjectStore) -> Contents {
     }
 }
 
-fn made(source: &str, text: &str) -> MadeGroup {
+fn group_of(source: &str, text: &str) -> MadeGroup {
     let sha256 = sha256_hex(text.as_bytes());
     let key = relative_data_key("t", "", source, &sha256, 0);
     let source = source.to_owned();
@@ -116,7 +116,7 @@ fn prepare_as(
     for (source, text) in changes {
         let old = edit.maps.groups.get(&RangeKey::new("", source), &mut table.reader())?.cloned();
         let replaced = old.into_iter().map(|group| ((*source).to_owned(), group)).collect();
-        let made = text.map(|text| made(source, text));
+        let made = text.map(|text| group_of(source, text));
         for (file, text) in made.iter().flat_map(|group| &group.files).zip(text) {
             files.insert(file.key.clone(), (*text).to_owned());
         }

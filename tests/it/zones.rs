@@ -6,7 +6,7 @@ use lakemill::domain::zones;
 use lakemill::sql::sandbox::{ParameterizedStatement, RowLimits};
 use serde_json::{Value, json};
 
-use crate::sql_sandbox::setup::{Site, json as rows_of, soon};
+use crate::sql_sandbox::setup::{Site, far_deadline, json as rows_of};
 use crate::support::program::{CommandOutput, Program, call};
 
 const YEAR_S: i64 = 31_556_952;
@@ -54,7 +54,7 @@ fn sql_and_cells_agree_on_offsets_of_every_zone_and_year() {
             "SELECT epoch_us(l) // 1000000 - s, epoch_us(timezone('{name}', l)) // 1000000 FROM (
              SELECT s, timezone('{name}', to_timestamp(s)) AS l FROM (SELECT unnest([{list}]::BIGINT[]) AS s))"
         );
-        let rows = rows_of(child.rows(&ParameterizedStatement::plain(&sql), limits, soon()));
+        let rows = rows_of(child.rows(&ParameterizedStatement::plain(&sql), limits, far_deadline()));
         let rows = rows.as_array().unwrap();
         assert_eq!(rows.len(), seconds.len(), "{name}");
         for (second, row) in seconds.iter().zip(rows) {
@@ -73,7 +73,7 @@ fn sql_and_cells_agree_on_offsets_of_every_zone_and_year() {
 }
 
 /// A table with the column `t` read in `zone`, and the same local time through SQL.
-fn both(zone: &str) -> Value {
+fn mapping_with_both(zone: &str) -> Value {
     json!({
         "columns": [
             { "name": "t", "type": "timestamptz", "timezone": zone, "from": "at" },
@@ -95,7 +95,7 @@ fn cells_and_expressions_agree_on_recent_changes_and_after_2100() {
         ("Australia/Lord_Howe", "2999-01-01 12:00:00", "2999-01-01T01:00:00Z"),
         ("America/Nuuk", "2101-03-27 23:30:00", "2101-03-28T00:30:00Z"),
     ] {
-        let program = Program::of(&both(zone));
+        let program = Program::of(&mapping_with_both(zone));
         program.put("in/1.csv", format!("at\n{local}\n"));
         program.run(&[]).ok();
         let local = local.replace(' ', "T");
@@ -125,7 +125,7 @@ fn run_with(program: &Program, zoneinfo: &tempfile::TempDir) -> CommandOutput {
 fn cells_and_expressions_use_newer_system_data_only() {
     let (newer, older) = (future_database("2999a"), future_database("2001a"));
     let table = |zone: &str| {
-        let program = Program::of(&both(zone));
+        let program = Program::of(&mapping_with_both(zone));
         program.put("in/1.csv", "at\n2024-07-01 12:00:00\n");
         program
     };

@@ -44,7 +44,7 @@ const _: () = assert!(2 * (WAIT_MAX.as_secs() + ANSWER_TIME_MAX.as_secs()) <= QU
 /// A queue of SQS.
 pub struct SqsQueue {
     url: String,
-    /// Of the queue's host.
+    /// Scheme and host of the queue's URL.
     endpoint: Url,
     signer: RequestSigner,
     credentials: Arc<Credentials>,

@@ -182,7 +182,7 @@ impl SignatureVerificationAlgorithm for RsaSha1 {
         alg_id::RSA_ENCRYPTION
     }
 
-    /// Of certificates, which this signs none of.
+    /// Unused: this signs no certificates.
     fn signature_alg_id(&self) -> AlgorithmIdentifier {
         alg_id::RSA_PKCS1_SHA256
     }

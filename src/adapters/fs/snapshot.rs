@@ -34,7 +34,7 @@ impl FolderEntry {
 
 pub(super) type Entries = Arc<Vec<FolderEntry>>;
 
-struct Kept {
+struct CachedFolder {
     path: PathBuf,
     signature: Signature,
     changes: u64,
@@ -48,7 +48,7 @@ struct Kept {
 pub(super) struct FolderSnapshots {
     /// Writes and deletes of this store.
     changes: AtomicU64,
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<CachedFolder>>,
 }
 
 impl FolderSnapshots {
@@ -74,7 +74,7 @@ impl FolderSnapshots {
             if kept.len() == KEPT_MAX {
                 kept.remove(0);
             }
-            kept.push(Kept { path: path.to_owned(), signature, changes, entries: Arc::clone(&entries) });
+            kept.push(CachedFolder { path: path.to_owned(), signature, changes, entries: Arc::clone(&entries) });
         }
         Ok(entries)
     }

@@ -23,12 +23,12 @@ const LAKE: Bucket = Bucket::Lake;
 const WAREHOUSE: Bucket = Bucket::Warehouse;
 const LOCAL: &str = "pipelines/local/";
 
-struct Place {
+struct Fixture {
     root: TempDir,
     store: FsStore,
 }
 
-impl Place {
+impl Fixture {
     /// A store over a root of its own.
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
@@ -88,13 +88,13 @@ fn run_mounts(input: &Path, output: &Path) -> Vec<Mount> {
     ]
 }
 
-fn files_in_tmp(place: &Place) -> usize {
+fn files_in_tmp(place: &Fixture) -> usize {
     fs::read_dir(place.path("lake/.lakemill/tmp")).unwrap().count()
 }
 
 #[test]
 fn tag_survives_link_and_rename_but_not_a_write() {
-    let place = Place::new();
+    let place = Fixture::new();
     let tag = place.put("a.csv", "1,2\n");
     assert_eq!(tag.0.len(), 64);
     fs::hard_link(place.path("lake/a.csv"), place.path("lake/b.csv")).unwrap();
@@ -117,7 +117,7 @@ fn tag_survives_link_and_rename_but_not_a_write() {
 
 #[test]
 fn copied_attribute_is_ignored() {
-    let place = Place::new();
+    let place = Fixture::new();
     let tag = place.put("a", "content");
     place.write("lake/b", "CONTENT");
     let mut value = [0; 200];
@@ -130,7 +130,7 @@ fn copied_attribute_is_ignored() {
 
 #[test]
 fn foreign_files_get_a_tag_from_their_stat() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("lake/p/x.csv", "a\n1\n");
     let first = place.tag("p/x.csv");
     assert_eq!(place.tag("p/x.csv"), first);
@@ -148,7 +148,7 @@ fn foreign_files_get_a_tag_from_their_stat() {
 
 #[test]
 fn tags_use_the_stat_without_extended_attributes() {
-    let place = Place::new();
+    let place = Fixture::new();
     for folder in place.store.folders.all() {
         folder.has_xattrs.store(false, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ fn file_changed_during_a_read_is_an_error() {
         |path| fs::remove_file(path).unwrap(),
     ];
     for change in changes {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("lake/k", &"x".repeat(100_000));
         let mut body = place.store.get(LAKE, "k", None).unwrap().body;
         body.read_exact(&mut [0; 10]).unwrap();
@@ -186,7 +186,7 @@ fn file_changed_during_a_read_is_an_error() {
 
 #[test]
 fn replaced_own_object_is_read_to_its_end() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("k", "old");
     let body = place.store.get(LAKE, "k", None).unwrap().body;
     place.put("k", "new");
@@ -204,7 +204,7 @@ fn failed_write_keeps_the_old_object() {
             Err(std::io::ErrorKind::StorageFull.into())
         }
     }
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("k", "old");
     let options = WriteOptions::default();
     let full = place.store.write(LAKE, "k", &options, |at| stage::from_reader(at.folder, &mut b"new".chain(Broken)));
@@ -216,7 +216,7 @@ fn failed_write_keeps_the_old_object() {
 
 #[test]
 fn sweep_removes_only_files_of_dead_writers() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("k", "1");
     place.write("lake/.lakemill/tmp/dead", "half");
     let living = stage::from_reader(&place.store.folders.all()[1], &mut &b"whole"[..]).unwrap();
@@ -230,7 +230,7 @@ fn sweep_removes_only_files_of_dead_writers() {
 
 #[test]
 fn published_files_get_default_permissions() {
-    let place = Place::new();
+    let place = Fixture::new();
     let spool = tempfile::NamedTempFile::new_in(place.root.path()).unwrap();
     fs::write(spool.path(), "x").unwrap();
     let inode = fs::metadata(spool.path()).unwrap().ino();
@@ -243,7 +243,7 @@ fn published_files_get_default_permissions() {
 
 #[test]
 fn own_folder_is_unlisted_and_unreachable() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("k", "1");
     place.write("lake/.lakemill/x", "1");
     place.write("lake/a/.lakemill/x", "2");
@@ -260,7 +260,7 @@ fn own_folder_is_unlisted_and_unreachable() {
 
 #[test]
 fn links_in_writable_folders_are_ignored() {
-    let place = Place::new();
+    let place = Fixture::new();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "s").unwrap();
     symlink(outside.path(), place.path("lake/folder")).unwrap();
@@ -282,7 +282,7 @@ fn links_in_writable_folders_are_ignored() {
 
 #[test]
 fn links_in_read_only_folders_are_followed_without_loops() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("elsewhere/year/x.csv", "x");
     place.write("in/a.csv", "a");
     place.write("in/d/b.csv", "b");
@@ -301,7 +301,7 @@ fn links_in_read_only_folders_are_followed_without_loops() {
 
 #[test]
 fn prefix_lists_only_its_names() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = &place.store;
     for key in ["a/b/c/1", "a/b/c/2", "a/b/cc", "a/bb/3", "a/b.c"] {
         put(store, LAKE, key, "x").unwrap();
@@ -323,7 +323,7 @@ fn prefix_lists_only_its_names() {
 #[test]
 fn invalid_names_are_skipped() {
     use std::os::unix::ffi::OsStrExt;
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("lake/ok", "");
     fs::write(place.root.path().join("lake").join(std::ffi::OsStr::from_bytes(b"bad\xff.csv")), "").unwrap();
     let deep = format!("lake/{}", format!("{}/", "d".repeat(200)).repeat(6));
@@ -333,7 +333,7 @@ fn invalid_names_are_skipped() {
 
 #[test]
 fn run_reads_input_and_lists_only_tables_in_output() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("in/a.csv", "1");
     place.write("out/.git/config", "");
     let store = FsStore::mounted(run_mounts(&place.path("in"), &place.path("out"))).unwrap();
@@ -355,7 +355,7 @@ fn run_reads_input_and_lists_only_tables_in_output() {
 
 #[test]
 fn nested_input_and_output_hide_each_other() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("data/a.csv", "1");
     place.write("data/out/t/old.csv", "2");
     symlink(place.path("data/out/t"), place.path("data/sly")).unwrap();
@@ -374,7 +374,7 @@ fn nested_input_and_output_hide_each_other() {
 
 #[test]
 fn ambiguous_folders_are_rejected() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::create_dir(place.path("in")).unwrap();
     symlink(place.path("in"), place.path("alias")).unwrap();
     let same = FsStore::mounted(run_mounts(&place.path("in"), &place.path("alias/../in/.")));
@@ -399,7 +399,7 @@ fn ambiguous_folders_are_rejected() {
 
 #[test]
 fn missing_bucket_is_reported_and_never_created() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::remove_dir(place.path("lake")).unwrap();
     let options = WriteOptions::default();
     let errors = [
@@ -424,7 +424,7 @@ fn missing_bucket_is_reported_and_never_created() {
 
 #[test]
 fn empty_folders_are_not_objects_and_do_not_block_keys() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::create_dir_all(place.path("lake/k/left/over")).unwrap();
     let page = place.store.list(LAKE, "", Some('/'), None, 10).unwrap();
     assert!(page.prefixes.is_empty());
@@ -437,7 +437,7 @@ fn empty_folders_are_not_objects_and_do_not_block_keys() {
 
 #[test]
 fn empty_folders_are_removed_up_to_the_bucket() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("a/b/c/1", "");
     place.put("a/2", "");
     place.store.delete(LAKE, &["a/b/c/1".to_owned()], &WriteOptions::default()).unwrap();
@@ -448,7 +448,7 @@ fn empty_folders_are_removed_up_to_the_bucket() {
 
 #[test]
 fn invalid_key_does_not_undo_earlier_deletes() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.put("a/1", "");
     let keys = ["a/1", "../x", "a/2"].map(str::to_owned);
     assert!(place.store.delete(LAKE, &keys, &WriteOptions::default()).is_err());
@@ -473,7 +473,7 @@ impl Lease for Fenced {
 
 #[test]
 fn damaged_fence_error_names_the_file() {
-    let place = Place::new();
+    let place = Fixture::new();
     let lease = Fenced(Slug::parse("p").unwrap(), u64::MAX);
     place.store.put(LAKE, "k", b"1", &WriteOptions::leased(&lease)).unwrap();
     let fence = place.path(".lakemill/fence/p");
@@ -490,7 +490,7 @@ fn damaged_fence_error_names_the_file() {
 
 #[test]
 fn large_folder_is_read_once_unless_it_changes() {
-    let place = Place::new();
+    let place = Fixture::new();
     for index in 0..1_500 {
         fs::write(place.path(&format!("lake/{index:05}")), "").unwrap();
     }
@@ -507,7 +507,7 @@ fn large_folder_is_read_once_unless_it_changes() {
 
 #[test]
 fn invalid_token_is_rejected() {
-    let place = Place::new();
+    let place = Fixture::new();
     for token in ["", "x", "é", "zk"] {
         let listed = place.store.list(LAKE, "", None, Some(token), 1);
         assert!(matches!(listed, Err(StoreError::InvalidKey { .. })), "{token}");

@@ -49,7 +49,7 @@ pub struct RestCatalog {
 
 #[derive(Debug, Default)]
 struct Settings {
-    /// Of all paths, without slashes around it.
+    /// Prefix of all paths, without surrounding slashes.
     prefix: Option<String>,
     /// Empty if the catalog doesn't say.
     endpoints: Vec<String>,

@@ -17,7 +17,7 @@ use crate::system::http_client;
 /// Timeout of a whole request.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// Most bytes of a response that are read.
+/// Maximum number of bytes read from a response.
 const RESPONSE_BYTES_MAX: u64 = 64 << 10;
 /// Longest pause that a target can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);

@@ -21,11 +21,11 @@ pub(super) struct CachingResolver<R = DefaultResolver> {
     inner: R,
     ttl: Duration,
     /// One for each host: a store that is addressed by its buckets has three.
-    latest: Mutex<Vec<Found>>,
+    latest: Mutex<Vec<CachedAddress>>,
 }
 
 #[derive(Debug)]
-struct Found {
+struct CachedAddress {
     origin: String,
     addresses: ResolvedSocketAddrs,
     at: Instant,
@@ -41,7 +41,7 @@ impl<R: Resolver> Resolver for CachingResolver<R> {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let origin = part(uri.scheme_str()) + "://" + &part(uri.authority().map(|authority| authority.as_str()));
-        let is_fresh = |found: &&Found| found.origin == origin && found.at.elapsed() < self.ttl;
+        let is_fresh = |found: &&CachedAddress| found.origin == origin && found.at.elapsed() < self.ttl;
         if let Some(found) = self.latest.lock().iter().find(is_fresh) {
             return Ok(found.addresses.clone());
         }
@@ -50,7 +50,7 @@ impl<R: Resolver> Resolver for CachingResolver<R> {
         let addresses = self.inner.resolve(uri, config, timeout)?;
         let mut latest = self.latest.lock();
         latest.retain(|found| found.origin != origin && found.at.elapsed() < self.ttl);
-        latest.push(Found { origin, addresses: addresses.clone(), at });
+        latest.push(CachedAddress { origin, addresses: addresses.clone(), at });
         Ok(addresses)
     }
 }

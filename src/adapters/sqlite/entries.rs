@@ -27,7 +27,7 @@ pub(super) fn add(step: &KvTransaction<'_>, fields: &str) -> StepResult<i64> {
 /// Entries that were not checked for adoption, including claimed ones, in order.
 pub(super) fn after_adopted(step: &KvTransaction<'_>, count: usize) -> StepResult<Vec<Entry>> {
     let sql = "SELECT id, fields, received_ms FROM stream WHERE id > (SELECT entry FROM adopted) ORDER BY id LIMIT ?1";
-    taken(step, sql, params![sql_count(count)])
+    claimed_entries(step, sql, params![sql_count(count)])
 }
 
 /// Deletes an entry, pending or not; false if it doesn't exist.
@@ -45,7 +45,7 @@ pub(super) fn claim(step: &KvTransaction<'_>, consumer: &str, count: usize) -> S
     let sql = "UPDATE stream SET consumer = ?1, seen_ms = ?2, deliveries = deliveries + 1
                WHERE id IN (SELECT id FROM stream WHERE consumer IS NULL ORDER BY id LIMIT ?3)
                RETURNING id, fields, received_ms";
-    taken(step, sql, params![consumer, step.now, sql_count(count)])
+    claimed_entries(step, sql, params![consumer, step.now, sql_count(count)])
 }
 
 /// Claims entries without a heartbeat since `before` for a consumer, the longest idle first.
@@ -54,10 +54,10 @@ pub(super) fn reclaim(step: &KvTransaction<'_>, consumer: &str, count: usize, be
                WHERE id IN (SELECT id FROM stream WHERE consumer IS NOT NULL AND seen_ms <= ?4
                             ORDER BY seen_ms, id LIMIT ?3)
                RETURNING id, fields, received_ms";
-    taken(step, sql, params![consumer, step.now, sql_count(count), before])
+    claimed_entries(step, sql, params![consumer, step.now, sql_count(count), before])
 }
 
-fn taken(step: &KvTransaction<'_>, sql: &str, params: impl rusqlite::Params) -> StepResult<Vec<Entry>> {
+fn claimed_entries(step: &KvTransaction<'_>, sql: &str, params: impl rusqlite::Params) -> StepResult<Vec<Entry>> {
     let mut statement = step.sql(sql)?;
     let rows = statement.query_map(params, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut rows: Vec<(i64, String, i64)> = rows.collect::<Result<_, _>>()?;

@@ -1,7 +1,7 @@
 //! Checks whether the queue of events can be used.
 
 use super::check::CheckResult;
-use super::objects::without;
+use super::objects::store_missing;
 use super::surroundings::Surroundings;
 use super::worker;
 use crate::cli::services::open_event_queue;
@@ -12,7 +12,7 @@ pub(super) fn state(around: &Surroundings) -> Vec<CheckResult> {
 
 fn checked(around: &Surroundings) -> Result<CheckResult, CheckResult> {
     let config = worker::config(around)?;
-    let opened = open_event_queue(config, around.backend().map_err(without)?);
+    let opened = open_event_queue(config, around.backend().map_err(store_missing)?);
     let opened = opened.map_err(|error| CheckResult::problem(error, "correct SVC_EVENTS_SQS_URL"))?;
     let queue = opened.ok_or_else(|| CheckResult::skipped("SVC_EVENTS_SQS_URL is not set"))?;
     let state = queue.state().map_err(|error| {

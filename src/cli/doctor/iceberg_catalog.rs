@@ -1,7 +1,7 @@
 //! Checks whether the Iceberg catalog can be used.
 
 use super::check::CheckResult;
-use super::objects::without;
+use super::objects::store_missing;
 use super::surroundings::Surroundings;
 use super::worker;
 use crate::cli::services::open_catalog;
@@ -12,7 +12,7 @@ pub(super) fn access(around: &Surroundings) -> Vec<CheckResult> {
 
 fn checked(around: &Surroundings) -> Result<CheckResult, CheckResult> {
     let config = worker::config(around)?;
-    let opened = open_catalog(config.catalog.as_ref(), &config.objects, around.backend().map_err(without)?);
+    let opened = open_catalog(config.catalog.as_ref(), &config.objects, around.backend().map_err(store_missing)?);
     let opened = opened.map_err(|error| CheckResult::problem(error, "correct SVC_ICEBERG_CATALOG_URL"))?;
     let catalog = opened.ok_or_else(|| CheckResult::skipped("SVC_ICEBERG_CATALOG_URL is not set"))?;
     catalog.probe().map_err(|error| {

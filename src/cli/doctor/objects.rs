@@ -14,10 +14,10 @@ const NOT_NAMED: &str = "the environment doesn't set the object store";
 
 /// The store, or the finding if it can't be opened.
 fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
-    around.store().map_err(|missing| vec![without(missing)])
+    around.store().map_err(|missing| vec![store_missing(missing)])
 }
 
-pub(super) fn without(missing: Missing) -> CheckResult {
+pub(super) fn store_missing(missing: Missing) -> CheckResult {
     match missing {
         Missing::NotNamed => CheckResult::skipped(NOT_NAMED),
         Missing::NotMade(what) => CheckResult::skipped(format!("`{what}` does not exist yet")),
@@ -143,7 +143,7 @@ fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> 
 pub(super) fn features(around: &Surroundings) -> Vec<CheckResult> {
     let backend = match around.backend() {
         Ok(backend) => backend,
-        Err(missing) => return vec![without(missing)],
+        Err(missing) => return vec![store_missing(missing)],
     };
     let store = match backend {
         Backend::Folder(_) => {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::check::CheckResult;
-use super::objects::without;
+use super::objects::store_missing;
 use super::surroundings::Surroundings;
 use crate::pipelines::slugs;
 use crate::pipelines::tables::{PublishedLog, TableError, TableStore, published_log, tables};
@@ -27,7 +27,7 @@ struct Compared {
 pub(super) fn logs(around: &Surroundings) -> Vec<CheckResult> {
     let store = match around.store() {
         Ok(store) => store,
-        Err(missing) => return vec![without(missing)],
+        Err(missing) => return vec![store_missing(missing)],
     };
     let mut compared = Compared::default();
     if let Err(error) = compared.run(store, Instant::now() + TIME_MAX) {

@@ -35,7 +35,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
     }
     vec![match TcpListener::bind((bind, port)) {
         Ok(_) => CheckResult::ok(format!("not running here; port {port} is free")),
-        Err(error) if error.kind() == ErrorKind::AddrInUse => found(at).unwrap_or_else(|| {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => running_service(at).unwrap_or_else(|| {
             CheckResult::problem(
                 format!("port {port} is used by another program"),
                 "stop it, or set PORT to another \
@@ -50,16 +50,16 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
 
 /// The shared PORT belongs to the worker, or to no service.
 fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
-    found(at).unwrap_or_else(|| {
+    running_service(at).unwrap_or_else(|| {
         CheckResult::skipped(format!(
-            "PORT {port} is checked as the worker's, and no web service responds at {at}: to check it, run `PORT=… \
+            "PORT {port} is taken as the worker's port, and no web service responds at {at}; to check the web service, run `PORT=… \
              lakemill doctor` with the web service's port"
         ))
     })
 }
 
 /// The finding about the web service at `at`; `None` if no web service listens there.
-fn found(at: SocketAddr) -> Option<CheckResult> {
+fn running_service(at: SocketAddr) -> Option<CheckResult> {
     let port = at.port();
     match web_service_at(at) {
         WebService::Healthy => Some(CheckResult::ok(format!("running on port {port}"))),
@@ -87,7 +87,7 @@ pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
     if let Err(error) = tempfile::tempfile_in(&there) {
         return vec![CheckResult::problem(format!("`{}`: {error}", there.display()), correct)];
     }
-    let held = held(folder, FOLDERS_DEEP_MAX);
+    let held = folder_bytes(folder, FOLDERS_DEEP_MAX);
     let wants = config.cache_bytes.saturating_sub(held);
     match free_bytes(&there) {
         Some(free) if free < wants => {
@@ -102,10 +102,10 @@ pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
 }
 
 /// Bytes of the files below a folder.
-fn held(folder: &Path, deep: u32) -> u64 {
+fn folder_bytes(folder: &Path, deep: u32) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(found) if found.is_dir() && deep > 0 => held(&entry.path(), deep - 1),
+        Ok(found) if found.is_dir() && deep > 0 => folder_bytes(&entry.path(), deep - 1),
         Ok(found) if found.is_file() => found.len(),
         Ok(_) | Err(_) => 0,
     };

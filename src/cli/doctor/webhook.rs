@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::check::CheckResult;
-use super::objects::{listed, without};
+use super::objects::{listed, store_missing};
 use super::surroundings::Surroundings;
 use super::worker::{ask, is_of_this_machine};
 use crate::cli::probe::ProbeResult;
@@ -20,7 +20,7 @@ pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
         Ok(Backend::Folder(_)) => {
             return vec![CheckResult::ok("not needed: the worker watches the lake's folder")];
         }
-        Err(missing) => return vec![without(missing)],
+        Err(missing) => return vec![store_missing(missing)],
     };
     if let Err(error) = listed(&**store, Bucket::Lake) {
         return vec![CheckResult::skipped(format!("reading the lake bucket failed: {error}"))];

@@ -46,8 +46,8 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
                     format!("not running here, and this user may not listen on port {port}"),
                     "set PORT to 1024 or more, or permit the service's user to listen on it",
                 ),
-                ProbeResult::Nobody => taken(port, "listens on another address"),
-                ProbeResult::Silent(why) => taken(port, &format!("doesn't respond like a worker: {why}")),
+                ProbeResult::Nobody => port_taken(port, "listens on another address"),
+                ProbeResult::Silent(why) => port_taken(port, &format!("doesn't respond like a worker: {why}")),
             },
             ErrorKind::AddrNotAvailable => {
                 CheckResult::problem(format!("SVC_BIND `{bind}` is not an address of this machine"), "correct SVC_BIND")
@@ -132,11 +132,11 @@ fn judge(port: u16, status: u16, body: &str) -> CheckResult {
             let advice = "see the check of the key-value store, and the worker's log";
             CheckResult::problem(format!("the worker on port {port} can't reach its key-value store"), advice)
         }
-        (_, false) => taken(port, &format!("answers /health with status {status}")),
+        (_, false) => port_taken(port, &format!("answers /health with status {status}")),
     }
 }
 
-fn taken(port: u16, what: &str) -> CheckResult {
+fn port_taken(port: u16, what: &str) -> CheckResult {
     CheckResult::problem(
         format!("port {port} is used by a program that {what}"),
         "stop it, or set PORT to another \

@@ -28,7 +28,7 @@ pub(super) enum Which {
 
 /// Jobs, newest first.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundJobs {
     pub(super) jobs: Vec<Job>,
     /// Objects that are not records, with the reason.
     pub(super) unreadable: Vec<(String, String)>,
@@ -40,13 +40,13 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// A store failed.
-pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: usize) -> Result<Found, String> {
+pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: usize) -> Result<FoundJobs, String> {
     if which == Which::Active {
         let mut jobs = services.kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX).map_err(|error| error.to_string())?;
         jobs.reverse();
         return Ok(cut(jobs, limit));
     }
-    let mut found = Found::default();
+    let mut found = FoundJobs::default();
     let (mut before, mut looked_at) = (None, 0);
     let page_jobs = if which == Which::Any { limit } else { HISTORY_PAGE_JOBS_MAX };
     loop {
@@ -79,10 +79,10 @@ pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: 
 ///
 /// # Errors
 /// A store failed.
-pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<Found, String> {
+pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<FoundJobs, String> {
     let (pipelines, are_all) = pipelines(services)?;
     let each = parallel_map(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
-    let mut all = Found::default();
+    let mut all = FoundJobs::default();
     let mut more = false;
     for found in each {
         more |= found.more.is_some();
@@ -90,19 +90,19 @@ pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<
         all.unreadable.extend(found.unreadable);
     }
     all.jobs.sort_by_key(|job| Reverse((job.enqueued_at, job.job_id.clone())));
-    let Found { jobs, more: cut_off, .. } = cut(all.jobs, limit);
+    let FoundJobs { jobs, more: cut_off, .. } = cut(all.jobs, limit);
     let older = "and older ones; --limit shows more".to_owned();
     let more = match are_all {
         true => cut_off.or_else(|| more.then_some(older)),
         false => Some(format!("of the first {PIPELINES_MAX} pipelines by name; name one to see those of others")),
     };
-    Ok(Found { jobs, more, ..all })
+    Ok(FoundJobs { jobs, more, ..all })
 }
 
-fn cut(mut jobs: Vec<Job>, limit: usize) -> Found {
+fn cut(mut jobs: Vec<Job>, limit: usize) -> FoundJobs {
     let more = (jobs.len() > limit).then(|| "and older ones; --limit shows more".to_owned());
     jobs.truncate(limit);
-    Found { jobs, more, unreadable: Vec::new() }
+    FoundJobs { jobs, more, unreadable: Vec::new() }
 }
 
 /// The first pipelines by name, and whether the list is complete. Includes pipelines that have only jobs.

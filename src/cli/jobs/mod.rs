@@ -8,7 +8,7 @@ pub(super) use table::silence;
 
 use std::io::Write;
 
-use find::{Found, Which};
+use find::{FoundJobs, Which};
 
 use super::args::JobsArgs;
 use super::command_error::CommandError;
@@ -70,7 +70,7 @@ fn which(args: &JobsArgs) -> Which {
 }
 
 /// Writes the jobs to stdout and notes to stderr.
-fn write_jobs(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), CommandError> {
+fn write_jobs(args: &JobsArgs, services: &Services, found: &FoundJobs) -> Result<(), CommandError> {
     for (key, why) in &found.unreadable {
         warn(&format!("`{key}` is not a record of a job; skipped: {why}"));
     }

@@ -40,7 +40,7 @@ fn log_to_memory(level: Level, style: Style) -> (Log, impl Fn() -> Vec<String>) 
 }
 
 #[track_caller]
-fn says(style: Style, body: impl FnOnce(), expected: &str) {
+fn check_line(style: Style, body: impl FnOnce(), expected: &str) {
     assert_eq!(lines(Level::TRACE, style, body), [format!("{expected}\n")]);
 }
 
@@ -50,7 +50,7 @@ const TEXT: Style = Style::Text { coloured: false };
 fn event_is_one_json_object_with_typed_fields() {
     let id = "0197";
     let error = io::Error::other("the store said \"no\"");
-    says(
+    check_line(
         Style::Json,
         || {
             tracing::info!(job_id = %id, pipeline = "trips", fence = 7_u64, attempt = 2, late = true, ratio = 0.5,
@@ -64,7 +64,7 @@ fn event_is_one_json_object_with_typed_fields() {
 
 #[test]
 fn non_finite_numbers_are_text() {
-    says(
+    check_line(
         Style::Json,
         || tracing::warn!(nan = f64::NAN, big = u128::MAX, negative = -3_i64, "odd"),
         &format!(
@@ -76,7 +76,7 @@ fn non_finite_numbers_are_text() {
 #[test]
 fn external_text_cannot_end_a_line_or_control_the_terminal() {
     let bad = "x\n{\"ts\":\"forged\"}\r\u{1b}[2J\u{9b}31m\u{2028}\u{202e}é";
-    says(
+    check_line(
         Style::Json,
         || tracing::error!(key = bad, "{bad}"),
         &format!(
@@ -84,7 +84,7 @@ fn external_text_cannot_end_a_line_or_control_the_terminal() {
             shown = r#"x\n{\"ts\":\"forged\"}\r\u001b[2J\u009b31m\u2028\u202eé"#
         ),
     );
-    says(
+    check_line(
         TEXT,
         || tracing::error!(key = "a b\nERROR forged=\"1\"", tag = "x\u{9b}y", "stop\nnow"),
         &format!(r#"{TS} ERROR {:<40}  key="a b\nERROR forged=\"1\""  tag=x\u{{9b}}y"#, "stop\\nnow"),
@@ -94,10 +94,10 @@ fn external_text_cannot_end_a_line_or_control_the_terminal() {
 #[test]
 fn text_is_aligned_and_coloured_only_when_asked_to() {
     let event = || tracing::info!(job_id = "j", empty = "", n = 3, "the job has started");
-    says(TEXT, event, &format!("{TS}  INFO {:<40}  job_id=j  empty=\"\"  n=3", "the job has started"));
-    says(TEXT, || tracing::warn!("bare"), &format!("{TS}  WARN bare"));
+    check_line(TEXT, event, &format!("{TS}  INFO {:<40}  job_id=j  empty=\"\"  n=3", "the job has started"));
+    check_line(TEXT, || tracing::warn!("bare"), &format!("{TS}  WARN bare"));
     let (dim, off, green) = ("\u{1b}[2m", "\u{1b}[0m", "\u{1b}[32m");
-    says(
+    check_line(
         Style::Text { coloured: true },
         event,
         &format!(
@@ -118,12 +118,12 @@ fn span_fields_come_first_and_event_fields_win() {
     };
     let expected =
         format!(r#"{{"ts":"{TS}","level":"info","event":"done","request_id":"r-1","status":503,"job_id":"own"}}"#);
-    says(Style::Json, body, &expected);
+    check_line(Style::Json, body, &expected);
 }
 
 #[test]
 fn fields_cannot_take_the_place_of_the_lines_own() {
-    says(
+    check_line(
         Style::Json,
         || tracing::info!(ts = "never", level = 9, event = "other", target = "t", r#type = "csv", "true"),
         &format!(

@@ -76,7 +76,7 @@ fn install_eventbridge(store: &S3Store) -> Result<Installed, String> {
     let after = read(store)?;
     if !after.has_event_bridge() {
         return Err(format!(
-            "the store accepted EventBridge but does not return it: it seems not to have it\n{INSTEAD}"
+            "the store accepted EventBridge but does not list it: it seems not to support it\n{INSTEAD}"
         ));
     }
     let is_other = |entry: &&ConfigurationElement| !entry.is_event_bridge();

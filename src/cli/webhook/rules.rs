@@ -196,7 +196,7 @@ pub(super) fn show(bucket: &str, found: &NotificationConfiguration, out: &mut dy
         writeln!(out, "{}  {}", if is_ours(entry) { "ours  " } else { "others" }, line(entry))?;
     }
     if found.has_event_bridge() {
-        writeln!(out, "whether a rule of EventBridge reports new files is not known here")?;
+        writeln!(out, "whether an EventBridge rule reports new files can't be determined here")?;
     } else if !reports_new_files(found) {
         writeln!(out, "no rule matches every new .csv under pipelines/; add one with `lakemill webhook install`")?;
     }

@@ -75,7 +75,7 @@ impl NamedQuery {
     }
 
     /// Whether it uses a parameter of this name.
-    pub fn takes(&self, placeholder: &str) -> bool {
+    pub fn uses(&self, placeholder: &str) -> bool {
         self.scanned.placeholders.iter().any(|p| p.name == placeholder)
     }
 }

@@ -63,7 +63,8 @@ pub enum ValueClass {
 }
 
 impl ValueClass {
-    /// Of a type by its config name (`int64`, `decimal(10,2)`) or, if there is none, DuckDB's (`HUGEINT`).
+    /// The class of a type, given by its config name (`int64`, `decimal(10,2)`) or, if it has none, DuckDB's
+    /// (`HUGEINT`).
     pub fn of(ty: &str) -> Self {
         let ty = ty.to_ascii_lowercase();
         let base = ty.split('(').next().unwrap_or_default();

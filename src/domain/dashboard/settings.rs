@@ -219,7 +219,7 @@ fn read(param: &Param, value: &Value, today: NaiveDate) -> Result<Setting, Strin
     Ok(Setting::Value(value))
 }
 
-fn found(value: &Value) -> String {
+fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) | Value::Number(_) => format!("`{value}`"),
@@ -230,7 +230,7 @@ fn found(value: &Value) -> String {
 }
 
 fn read_text(value: &Value) -> Result<String, String> {
-    let text = value.as_str().ok_or_else(|| format!("expected text, found {}", found(value)))?;
+    let text = value.as_str().ok_or_else(|| format!("expected text, found {}", described(value)))?;
     let length = text.chars().count();
     if length > VALUE_CHARS_MAX {
         return Err(format!("expected at most {VALUE_CHARS_MAX} characters, found {length}"));
@@ -245,9 +245,9 @@ fn read_number(param: &NumberParam, value: &Value) -> Result<BoundValue, String>
     /// Largest integer that a float represents exactly.
     const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
     let given = value.as_f64().filter(|_| value.is_number());
-    let given = given.ok_or_else(|| format!("expected a number, found {}", found(value)))?;
+    let given = given.ok_or_else(|| format!("expected a number, found {}", described(value)))?;
     if param.integer && (given.fract() != 0.0 || given.abs() > WHOLE_MAX) {
-        return Err(format!("expected a whole number, found {}", found(value)));
+        return Err(format!("expected a whole number, found {}", described(value)));
     }
     if let Some(min) = param.min.filter(|min| given < *min) {
         return Err(format!("expected {min} or more, found `{given}`"));
@@ -262,17 +262,17 @@ fn read_scalar(param: &SelectParam, value: &Value) -> Result<BoundValue, String>
     let scalar = match value {
         Value::Bool(value) => Scalar::Boolean(*value),
         Value::Number(number) => {
-            scalar_number(number).ok_or_else(|| format!("found {}, out of range", found(value)))?
+            scalar_number(number).ok_or_else(|| format!("found {}, out of range", described(value)))?
         }
         Value::String(_) => Scalar::Text(read_text(value)?),
         Value::Null | Value::Array(_) | Value::Object(_) => {
-            return Err(format!("expected text, a number or a boolean, found {}", found(value)));
+            return Err(format!("expected text, a number or a boolean, found {}", described(value)));
         }
     };
     let Options::List(options) = &param.options else { return Ok(bound(&scalar)) };
     match options.iter().map(OptionDocument::value).find(|option| same_scalar(option, &scalar)) {
         Some(option) => Ok(bound(option)),
-        None => Err(format!("{} is not one of its options", found(value))),
+        None => Err(format!("{} is not one of its options", described(value))),
     }
 }
 
@@ -301,7 +301,7 @@ fn read_select(param: &SelectParam, value: &Value) -> Result<BoundValue, String>
             }
             Ok(list(values))
         }
-        (_, true) => Err(format!("expected an array, found {}", found(value))),
+        (_, true) => Err(format!("expected an array, found {}", described(value))),
         (_, false) => read_scalar(param, value),
     }
 }
@@ -315,7 +315,7 @@ fn widen(value: &mut BoundValue) {
 
 fn read_day(value: &Value) -> Result<NaiveDate, String> {
     let day = value.as_str().and_then(parse_day);
-    day.ok_or_else(|| format!("expected a day such as `2013-01-31`, found {}", found(value)))
+    day.ok_or_else(|| format!("expected a day such as `2013-01-31`, found {}", described(value)))
 }
 
 fn within(day: NaiveDate, min: Option<&String>, max: Option<&String>) -> Result<NaiveDate, String> {
@@ -364,7 +364,7 @@ fn read_range(param: &DateRangeParam, value: &Value, today: NaiveDate) -> Result
             Ok(Some((DayRange { start, end }, None)))
         }
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            Err(format!("expected a preset or `start` and `end`, found {}", found(value)))
+            Err(format!("expected a preset or `start` and `end`, found {}", described(value)))
         }
     }
 }

@@ -11,7 +11,7 @@ use super::settings::{BoundValue, ParamSettings};
 impl NamedQuery {
     /// The chosen values that it uses.
     pub fn bound(&self, settings: &ParamSettings) -> Vec<(String, BoundValue)> {
-        settings.bound().into_iter().filter(|(name, _)| self.takes(name)).collect()
+        settings.bound().into_iter().filter(|(name, _)| self.uses(name)).collect()
     }
 }
 
@@ -31,9 +31,9 @@ impl Dashboard {
 
 /// The date ranges that a query uses.
 pub(super) fn ranges_of<'a>(dashboard: &'a Dashboard, query: &NamedQuery) -> Vec<&'a str> {
-    let takes = |name: &str| query.takes(&format!("{name}_start")) || query.takes(&format!("{name}_end"));
+    let uses = |name: &str| query.uses(&format!("{name}_start")) || query.uses(&format!("{name}_end"));
     let ranges = dashboard.params().filter(|param| matches!(param, Param::DateRange(_)));
-    ranges.map(Param::name).filter(|name| takes(name)).collect()
+    ranges.map(Param::name).filter(|name| uses(name)).collect()
 }
 
 /// The SQL of a panel: its query, or aggregates over it, which are exact for any number of rows.

@@ -150,7 +150,7 @@ impl Findings {
             };
         }
         let mut wanted = Wanted::default();
-        match wanted.look(at, branches) {
+        match wanted.matching_branch(at, branches) {
             Some(meant) => meant.iter().for_each(|error| self.see(error)),
             None => {
                 let (kind, message) = wanted.message(value);
@@ -162,7 +162,7 @@ impl Findings {
     /// No alternative has the value's `type`.
     fn tag(&mut self, at: &str, tag: &str, value: &Value, branches: &[Vec<ValidationError<'static>>]) {
         let mut wanted = Wanted::default();
-        wanted.look(tag, branches);
+        wanted.matching_branch(tag, branches);
         match value.get("type") {
             Some(found) => {
                 let (kind, message) = wanted.message(found);
@@ -182,7 +182,7 @@ struct Wanted {
 
 impl Wanted {
     /// The alternative whose type the value at `at` has; records the types of the others.
-    fn look<'a>(
+    fn matching_branch<'a>(
         &mut self,
         at: &str,
         branches: &'a [Vec<ValidationError<'static>>],
@@ -206,7 +206,7 @@ impl Wanted {
                         self.choices.extend(options.filter_map(Value::as_str).map(str::to_owned));
                     }
                     ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-                        fits &= self.look(at, context).is_some();
+                        fits &= self.matching_branch(at, context).is_some();
                     }
                     _ => {}
                 }

@@ -32,7 +32,7 @@ pub struct ManifestEntry {
     pub first_snapshot: u64,
     pub added: Count,
     pub existing: Count,
-    /// Of each field of the partitions.
+    /// One summary for each partition field.
     pub partitions: Vec<PartitionSummary>,
 }
 

@@ -65,7 +65,7 @@ impl Incident {
     /// The condition occurs at `now_ms`. The caller sets the notification's id with [`Incident::scheduled_as`] if it is due
     /// later.
     pub fn raise(&mut self, now_ms: i64, pauses: Pauses) -> SendPlan {
-        self.settle(now_ms, pauses);
+        self.mark_due_as_sent(now_ms, pauses);
         if !self.raised {
             (self.raised, self.is_sent, self.repeats) = (true, false, 0);
             if now_ms >= self.next_ms.saturating_add(self.pause_ms) {
@@ -90,7 +90,7 @@ impl Incident {
 
     /// The condition is over; `None` if it didn't hold.
     pub fn end(&mut self, now_ms: i64, pauses: Pauses) -> Option<Ended> {
-        self.settle(now_ms, pauses);
+        self.mark_due_as_sent(now_ms, pauses);
         if !self.raised {
             return None;
         }
@@ -100,7 +100,7 @@ impl Incident {
     }
 
     /// A scheduled notification that is due counts as sent.
-    fn settle(&mut self, now_ms: i64, pauses: Pauses) {
+    fn mark_due_as_sent(&mut self, now_ms: i64, pauses: Pauses) {
         if let Some(scheduled) = self.scheduled.take_if(|scheduled| now_ms >= scheduled.due_ms) {
             self.sent_at(scheduled.due_ms, pauses);
         }

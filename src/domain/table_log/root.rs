@@ -138,7 +138,7 @@ pub struct Totals {
     pub rows_read: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
-    /// Of the data files.
+    /// Rows of all data files; `files` and `bytes` likewise.
     pub rows: u64,
     pub files: u64,
     pub bytes: u64,

@@ -101,7 +101,7 @@ impl CellFault {
         if self.kind == FaultKind::Null {
             return format!("column `{name}`: expected a value, found a null (`nullable` is false)");
         }
-        let why = why(self.kind, column, value);
+        let why = explanation(self.kind, column, value);
         let why = if why.is_empty() { why } else { format!(": {why}") };
         if value.is_empty() {
             return format!("column `{name}`: expected {ty}, found an empty cell that is not a null token{why}");
@@ -111,7 +111,7 @@ impl CellFault {
 }
 
 /// The second half of a message; empty if the first half is sufficient.
-fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
+fn explanation(kind: FaultKind, column: &Column, value: &[u8]) -> String {
     match kind {
         FaultKind::Null => String::new(),
         FaultKind::Syntax => syntax(column, value),

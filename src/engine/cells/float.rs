@@ -79,7 +79,7 @@ impl Parser for Float64Parser {
     }
 
     #[inline(always)]
-    fn quick_fours<'a>(
+    fn parse_fours_fast<'a>(
         &mut self,
         digits: impl Digits,
         cells: impl Iterator<Item = Four<'a>>,
@@ -110,7 +110,7 @@ impl Parser for Float32Parser {
     }
 
     #[inline(always)]
-    fn quick_fours<'a>(
+    fn parse_fours_fast<'a>(
         &mut self,
         digits: impl Digits,
         cells: impl Iterator<Item = Four<'a>>,
@@ -131,7 +131,7 @@ fn narrowed(value: f64) -> Option<f32> {
     (value.to_bits() & 0x1FFF_FFFF != 0x1000_0000).then_some(value as f32)
 }
 
-/// Most floats: few digits without exponent, or as many as identify a float.
+/// The common case: few digits without exponent, or as many as identify a float.
 #[inline(always)]
 fn quick(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
     if cell.len() < LONG_BYTES_MIN { short(digits, cell, style) } else { long(digits, cell, style) }

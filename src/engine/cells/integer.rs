@@ -75,7 +75,7 @@ where
     }
 
     #[inline(always)]
-    fn quick_fours<'a>(
+    fn parse_fours_fast<'a>(
         &mut self,
         digits: impl Digits,
         cells: impl Iterator<Item = Four<'a>>,

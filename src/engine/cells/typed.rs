@@ -33,7 +33,7 @@ pub(super) trait Parser: Send {
     /// The results of [`Self::quick`] for four cells at a time, up to the first undecided four; returns the number of
     /// fours.
     #[inline(always)]
-    fn quick_fours<'a>(
+    fn parse_fours_fast<'a>(
         &mut self,
         _digits: impl Digits,
         _cells: impl Iterator<Item = Four<'a>>,
@@ -318,7 +318,7 @@ impl<P: Parser> FixedColumn<P> {
         let mut scratch = Vec::new();
         let (mut row, mut alone) = (0, ALONE_MIN);
         while row < rows {
-            let fours = parser.quick_fours(digits, cells.fours(row), out[row..].as_chunks_mut().0);
+            let fours = parser.parse_fours_fast(digits, cells.fours(row), out[row..].as_chunks_mut().0);
             row += 4 * fours;
             alone = if fours > 0 { ALONE_MIN } else { (alone * 2).min(ALONE_MAX) };
             let until = rows.min(row + alone);
@@ -369,7 +369,7 @@ impl<P: Parser> ColumnValues for FixedColumn<P> {
     }
 
     fn reserve(&mut self, blocks: f64) {
-        self.values.reserve_exact(share(self.values.len(), blocks));
+        self.values.reserve_exact(scaled(self.values.len(), blocks));
     }
 
     fn finish(&mut self) -> ArrayRef {
@@ -379,7 +379,7 @@ impl<P: Parser> ColumnValues for FixedColumn<P> {
 }
 
 /// `blocks` times the size of one block.
-fn share(of_one: usize, blocks: f64) -> usize {
+fn scaled(of_one: usize, blocks: f64) -> usize {
     (of_one as f64 * blocks) as usize
 }
 
@@ -445,7 +445,7 @@ impl ColumnValues for TextColumn {
     }
 
     fn reserve(&mut self, blocks: f64) {
-        self.texts.reserve_exact(share(self.len(), blocks), share(self.texts.bytes(), blocks));
+        self.texts.reserve_exact(scaled(self.len(), blocks), scaled(self.texts.bytes(), blocks));
     }
 
     fn finish(&mut self) -> ArrayRef {

@@ -97,9 +97,9 @@ struct PartTexts<'a> {
     rows: &'a [u32],
     /// For each column one more than the rows: where texts begin and end.
     offsets: Vec<i32>,
-    /// The longest of each column.
+    /// Length of each column's longest text.
     longest: Vec<i32>,
-    /// For all texts.
+    /// Bytes of all texts.
     bytes: i64,
 }
 

@@ -112,7 +112,7 @@ impl RejectCollector {
             let spill: Spill = spill.finish()?;
             for spilled in spill.read()? {
                 let spilled = spilled?;
-                file.write_row_group(&named(&spilled, source, sha256, job_id)?, &options)?;
+                file.write_row_group(&with_source_columns(&spilled, source, sha256, job_id)?, &options)?;
             }
         }
         if !self.held.is_empty() {
@@ -123,7 +123,12 @@ impl RejectCollector {
 }
 
 /// The same rows with the source's columns filled in.
-fn named(rows: &RecordBatch, source: &str, sha256: &str, job_id: &str) -> Result<RecordBatch, ConvertError> {
+fn with_source_columns(
+    rows: &RecordBatch,
+    source: &str,
+    sha256: &str,
+    job_id: &str,
+) -> Result<RecordBatch, ConvertError> {
     let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
     let all =
         |text: &str| Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows.num_rows()))) as ArrayRef;

@@ -11,7 +11,7 @@ pub(super) trait Delta: Copy {
     /// The difference, sign-extended to 64 bits.
     fn minus(self, other: Self) -> i64;
     /// The difference between `delta` and `min`, both results of [`Delta::minus`].
-    fn above(delta: i64, min: i64) -> u64;
+    fn offset(delta: i64, min: i64) -> u64;
     fn wide(self) -> i64;
 }
 
@@ -20,7 +20,7 @@ impl Delta for i32 {
         self.wrapping_sub(other).into()
     }
 
-    fn above(delta: i64, min: i64) -> u64 {
+    fn offset(delta: i64, min: i64) -> u64 {
         u64::from((delta as i32).wrapping_sub(min as i32) as u32)
     }
 
@@ -34,7 +34,7 @@ impl Delta for i64 {
         self.wrapping_sub(other)
     }
 
-    fn above(delta: i64, min: i64) -> u64 {
+    fn offset(delta: i64, min: i64) -> u64 {
         delta.wrapping_sub(min) as u64
     }
 
@@ -61,7 +61,7 @@ pub(super) fn put_deltas<T: Delta>(values: &[T], out: &mut Vec<u8>) {
         let min = deltas.iter().fold(i64::MAX, |min, &delta| min.min(delta));
         let above = &mut above[..next.len()];
         for (above, delta) in above.iter_mut().zip(deltas) {
-            *above = T::above(*delta, min);
+            *above = T::offset(*delta, min);
         }
         put_zigzag(min, out);
         let widths = out.len();

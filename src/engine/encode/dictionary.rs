@@ -86,7 +86,7 @@ pub(super) trait Dictionary {
 pub(super) trait Word: ArrowNativeType + Eq {
     fn bits(self) -> u64;
     /// The signed distance above `base`; for lower values, something large.
-    fn above(self, base: Self) -> usize;
+    fn offset_from(self, base: Self) -> usize;
 }
 
 impl Word for i32 {
@@ -94,7 +94,7 @@ impl Word for i32 {
         u64::from(self as u32)
     }
 
-    fn above(self, base: Self) -> usize {
+    fn offset_from(self, base: Self) -> usize {
         (i64::from(self) - i64::from(base)) as usize
     }
 }
@@ -104,7 +104,7 @@ impl Word for i64 {
         self as u64
     }
 
-    fn above(self, base: Self) -> usize {
+    fn offset_from(self, base: Self) -> usize {
         if self < base { usize::MAX } else { self.wrapping_sub(base) as usize }
     }
 }
@@ -190,7 +190,7 @@ impl<T: Word> WordDictionary<T> {
         if let Some((min, max)) = &mut wanted
             && !table.is_empty()
         {
-            if min.above(*base) < table.len() && max.above(*base) < table.len() {
+            if min.offset_from(*base) < table.len() && max.offset_from(*base) < table.len() {
                 return;
             }
             for &value in &self.values {
@@ -199,10 +199,10 @@ impl<T: Word> WordDictionary<T> {
             }
         }
         self.lookup = match wanted {
-            Some((min, max)) if max.above(min) < DIRECT_RANGE_MAX => {
-                let mut table = vec![EMPTY; max.above(min) + 1];
+            Some((min, max)) if max.offset_from(min) < DIRECT_RANGE_MAX => {
+                let mut table = vec![EMPTY; max.offset_from(min) + 1];
                 for (code, value) in self.values.iter().enumerate() {
-                    table[value.above(min)] = code as u32 + 1;
+                    table[value.offset_from(min)] = code as u32 + 1;
                 }
                 Lookup::Direct(min, table)
             }
@@ -218,7 +218,7 @@ impl<T: Word> WordDictionary<T> {
         match &mut self.lookup {
             Lookup::Direct(base, table) => {
                 codes.extend(values.iter().map(|&value| {
-                    let slot = &mut table[value.above(*base)];
+                    let slot = &mut table[value.offset_from(*base)];
                     if *slot == EMPTY {
                         self.values.push(value);
                         *slot = self.values.len() as u32;

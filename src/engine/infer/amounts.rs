@@ -123,8 +123,8 @@ impl Amounts {
     }
 
     /// Repeats the previous value.
-    pub fn again(&mut self) {
-        self.numbers.again();
+    pub fn repeat_last(&mut self) {
+        self.numbers.repeat_last();
         self.count();
     }
 
@@ -211,7 +211,7 @@ impl Amounts {
             percent: self.percents > 0,
             negative,
         };
-        let mut why = self.why();
+        let mut why = self.description();
         if let Some(thousands) = thousands.filter(|_| grouped.is_some()) {
             let _ = write!(why, "; larger ones may have `{}` between thousands", char::from(thousands));
         }
@@ -235,7 +235,7 @@ impl Amounts {
         (thousands.is_none() && self.numbers.reads(grouped)).then_some(grouped)
     }
 
-    fn why(&self) -> String {
+    fn description(&self) -> String {
         let mut parts = Vec::new();
         for (sign, count) in &self.currencies {
             parts.push(format!("{count} with `{sign}`"));

@@ -168,11 +168,11 @@ impl ColumnSurvey {
             self.first_padded.get_or_insert_with(|| value.counterexample(""));
         }
         if self.values > 1 && self.last == trimmed && trimmed.len() <= LAST_BYTES_MAX {
-            self.numbers.again();
+            self.numbers.repeat_last();
             if let Some(amounts) = &mut self.amounts {
-                amounts.again();
+                amounts.repeat_last();
             }
-            self.times.again();
+            self.times.repeat_last();
             return;
         }
         let line = std::cell::Cell::new(value.line.get());

@@ -71,7 +71,7 @@ pub(super) fn confirm(
     let taken_after_all = |column: &ColumnSurvey| column.misfits.offsets.iter().any(|offset| expected.contains(offset));
     let wrong = survey.columns.iter().enumerate().filter(|(_, column)| taken_after_all(column));
     let wrong: BTreeMap<usize, String> =
-        wrong.map(|(at, _)| (at, "a run accepts more of its values".to_owned())).collect();
+        wrong.map(|(at, _)| (at, "a run accepts values that were expected to be rejected".to_owned())).collect();
     Ok(if wrong.is_empty() { Confirmed::Rows(taken) } else { Confirmed::Refused(wrong) })
 }
 

@@ -151,11 +151,11 @@ fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSa
             }
         }
         if !changed {
-            return Ok(counted_in(proposal, sampled, &checks));
+            return Ok(with_file_counts(proposal, sampled, &checks));
         }
     }
     let checks = check_all(&proposal, sampled, deadline)?;
-    Ok(counted_in(proposal, sampled, &checks))
+    Ok(with_file_counts(proposal, sampled, &checks))
 }
 
 /// Whether another file's finding is about an item that the files before it don't have.
@@ -294,7 +294,7 @@ fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
 }
 
 /// The proposal with the counts of all files.
-fn counted_in(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileCheck]) -> (Proposal, Vec<FileSample>) {
+fn with_file_counts(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileCheck]) -> (Proposal, Vec<FileSample>) {
     let mut files = Vec::new();
     for (file, check) in sampled.iter().zip(checks) {
         let own = &file.proposal.sample;

@@ -242,7 +242,7 @@ impl MisfitFilter {
     }
 
     /// Whether the remaining values may be proposed.
-    fn holds(&self) -> bool {
+    fn is_plausible(&self) -> bool {
         let misfits = self.stats.misfits.count();
         !self.contradicted && misfits > 0 && misfits <= misses_max(self.stats.values + misfits, FITTING_PERCENT_MIN)
     }
@@ -291,7 +291,7 @@ pub(super) fn find(
         }
     })?;
     if ended {
-        for (at, filter) in filters.into_iter().filter(|(_, filter)| filter.holds()) {
+        for (at, filter) in filters.into_iter().filter(|(_, filter)| filter.is_plausible()) {
             let whole = std::mem::replace(&mut survey.columns[at], filter.stats);
             survey.with_misfits.insert(at, whole);
         }

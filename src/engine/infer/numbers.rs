@@ -170,7 +170,7 @@ pub(super) struct NumberType {
 
 impl Numbers {
     /// Repeats the previous value.
-    pub fn again(&mut self) {
+    pub fn repeat_last(&mut self) {
         // Only the number of values with separators depends on repetitions.
         if let Some(marked) = self.last_marked {
             for (sum, one) in self.marked.iter_mut().zip(marked) {
@@ -277,7 +277,7 @@ impl Numbers {
         self.shapes[style].grouped > 0
     }
 
-    /// Most digits before the decimal separator, and after it.
+    /// Maximum number of digits before the decimal separator, and after it.
     pub fn digits(&self, style: usize) -> (usize, usize) {
         (self.range.with(self.ranges[style]).digits_max, self.shapes[style].places_max)
     }

@@ -273,7 +273,7 @@ fn time_type(column: &ColumnSurvey, readings: Vec<TimeReading>) -> Typed {
             .times
             .ruled_out()
             .iter()
-            .filter(|(pattern, _)| swaps(pattern, reading))
+            .filter(|(pattern, _)| swaps_day_and_month(pattern, reading))
             .map(|(pattern, counterexample)| {
                 format!("; not `{pattern}`: line {} has `{}`", counterexample.line, counterexample.value)
             })
@@ -290,7 +290,7 @@ fn time_type(column: &ColumnSurvey, readings: Vec<TimeReading>) -> Typed {
 }
 
 /// Whether an excluded pattern differs from the reading in the order of day and month.
-fn swaps(pattern: &str, reading: &TimeReading) -> bool {
+fn swaps_day_and_month(pattern: &str, reading: &TimeReading) -> bool {
     let day = pattern.find("%d");
     let month = pattern.find("%m");
     let order = match (day, month) {

@@ -68,7 +68,7 @@ struct Group {
 
 impl Group {
     /// Whether a file with these columns is one of the same table.
-    fn takes(&self, name: &str, folder: &str, columns: &BTreeSet<String>) -> bool {
+    fn matches(&self, name: &str, folder: &str, columns: &BTreeSet<String>) -> bool {
         let shared = self.columns.intersection(columns).count();
         let same = self.columns == *columns;
         let similar = shared * 2 >= self.columns.len().max(columns.len()) && shared > 0;
@@ -102,7 +102,7 @@ pub fn tables(
             Err(error) => left_out.push((file.path.clone(), error.to_string())),
         }
     }
-    left_out.extend(others(files));
+    left_out.extend(skipped_files(files));
     let mut proposed: Vec<TableProposal> = Vec::new();
     for group in &groups {
         if proposed.len() == MAPPINGS_MAX {
@@ -119,7 +119,7 @@ pub fn tables(
     Ok(TableProposals { config: json!({ "version": VERSION, "mappings": mappings }), tables: proposed, left_out })
 }
 
-fn others(files: &[InputFile]) -> impl Iterator<Item = (String, String)> + '_ {
+fn skipped_files(files: &[InputFile]) -> impl Iterator<Item = (String, String)> + '_ {
     let reason = |path: &str| {
         let lower = path.to_ascii_lowercase();
         if lower.ends_with(".xlsx") || lower.ends_with(".xls") {
@@ -143,7 +143,7 @@ fn header(store: &dyn ObjectStore, file: &InputFile) -> Result<BTreeSet<String>,
 
 fn group(groups: &mut Vec<Group>, file: &InputFile, columns: BTreeSet<String>) {
     let (name, folder) = (naming::table(&file.path), file.path.rsplit_once('/').map_or("", |(folder, _)| folder));
-    match groups.iter_mut().find(|group| group.takes(&name, folder, &columns)) {
+    match groups.iter_mut().find(|group| group.matches(&name, folder, &columns)) {
         Some(group) => {
             group.columns.extend(columns);
             group.files.push(file.clone());

@@ -202,7 +202,7 @@ pub(super) struct Times {
 
 impl Times {
     /// Repeats the previous value.
-    pub fn again(&mut self) {
+    pub fn repeat_last(&mut self) {
         self.seen += 1;
         self.naive += u64::from(self.last_naive);
     }

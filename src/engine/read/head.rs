@@ -91,7 +91,7 @@ impl Head {
             dialect.skip_footer_rows = 0;
         }
         let inflate = Inflate::plain(&self.key, Box::new(Cursor::new(Arc::clone(&self.bytes))))?;
-        let reader = SourceReader::over(inflate, &dialect, chunk_bytes, &Arc::default())?;
+        let reader = SourceReader::with_inflate(inflate, &dialect, chunk_bytes, &Arc::default())?;
         let splitter = Splitter::new(Machine::new(&dialect));
         Ok(HeadChunks { reader, splitter, whole: self.whole, started: false, waiting: None })
     }

@@ -109,11 +109,11 @@ impl SourceReader {
         chunk_bytes: usize,
         buffers: &Arc<BufferPool>,
     ) -> Result<Self, ReadError> {
-        Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, buffers)
+        Self::with_inflate(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, buffers)
     }
 
     /// As [`Self::open`], for an already opened body.
-    pub(super) fn over(
+    pub(super) fn with_inflate(
         inflate: Inflate,
         dialect: &Dialect,
         chunk_bytes: usize,

@@ -22,8 +22,8 @@ pub(super) struct Window {
     start: usize,
     end: usize,
     ended: bool,
-    /// Of the byte at `start`: physical line, offset in the source, and offset in the text (without the byte order
-    /// mark).
+    /// The position of the byte at `start`: physical line, offset in the source, and offset in the text (without the
+    /// byte order mark).
     line: u64,
     offset: u64,
     position: u64,

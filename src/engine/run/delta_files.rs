@@ -23,7 +23,7 @@ const MS_PER_DAY: i64 = 86_400_000;
 pub(super) struct DeltaFiles {
     /// The first columns in the files.
     columns: Vec<(String, DataType)>,
-    /// When the files are made, in milliseconds since the epoch.
+    /// Creation time of the files, in milliseconds since the epoch.
     made_ms: i64,
 }
 
@@ -34,7 +34,7 @@ impl DeltaFiles {
         Self { columns, made_ms }
     }
 
-    /// When the files are made, in milliseconds since the epoch.
+    /// Creation time of the files, in milliseconds since the epoch.
     pub(super) fn made_ms(&self) -> i64 {
         self.made_ms
     }

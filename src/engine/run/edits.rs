@@ -19,7 +19,7 @@ use crate::pipelines::tables::{Edit, Edited, FoundRoot, MadeGroup, RootHead, Tab
 pub(super) type Describe<'a> = dyn Fn(&SpooledFile) -> Result<PublishedFile, RunError> + Send + 'a;
 
 /// The files that a conversion made, by their keys.
-struct Made<'a> {
+struct ConvertedFiles<'a> {
     files: BTreeMap<String, SpooledFile>,
     /// Describes them for other engines.
     describe: Box<Describe<'a>>,
@@ -33,7 +33,7 @@ pub(super) struct Edits<'a> {
     sources: Arc<SourceList>,
     /// When they were read, RFC 3339.
     read_at: String,
-    made: Made<'a>,
+    made: ConvertedFiles<'a>,
     rejects: Vec<SpooledFile>,
     report: TableReport,
     placed: PartitionAccounting,
@@ -62,7 +62,7 @@ impl<'a> Edits<'a> {
     ) -> Result<Self, RunError> {
         let edit = Edit::new(table, found, rebuild, job_id).map_err(table_error)?;
         let (sources, rejects) = (Arc::clone(sources), Vec::new());
-        let made = Made { files: BTreeMap::new(), describe };
+        let made = ConvertedFiles { files: BTreeMap::new(), describe };
         let (report, placed) = (TableReport::default(), PartitionAccounting::default());
         Ok(Self { table, edit, sources, read_at, made, rejects, report, placed })
     }
@@ -153,7 +153,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-impl Made<'_> {
+impl ConvertedFiles<'_> {
     fn rejects(&mut self, table: &str, source: &str, file: &SpooledFile) -> StoredFile {
         let key = relative_rejects_key(table, source, &file.sha256);
         self.files.insert(key.clone(), file.clone());

@@ -25,7 +25,7 @@ use crate::sync::parallel_map;
 pub(super) struct Lake {
     /// By the store's clock, before the look: later writes have later times.
     pub listed_at: DateTime<Utc>,
-    seen: Seen,
+    seen: SeenKeys,
     /// Objects that can't be read because of their names: invalid keys, and folder markers with contents.
     skipped: BTreeSet<String>,
     /// Whether a key has an empty segment.
@@ -34,7 +34,7 @@ pub(super) struct Lake {
     suspects: BTreeSet<String>,
 }
 
-enum Seen {
+enum SeenKeys {
     /// Every object.
     All(Listing),
     /// These keys alone, with the objects that exist.
@@ -76,7 +76,7 @@ impl Lake {
                 None => break,
             }
         }
-        let seen = Seen::All(listing.finish()?);
+        let seen = SeenKeys::All(listing.finish()?);
         let listed_at = now - store.clock_skew().unwrap_or_default();
         Ok(Self { listed_at, seen, skipped, has_odd_keys, suspects })
     }
@@ -91,7 +91,7 @@ impl Lake {
         let files: Vec<&String> = keys.iter().filter(|key| is_file(key)).collect();
         let objects = parallel_map(&files, PARALLEL_HEADS_MAX, |key| head(request.store, request.slug(), key))?;
         let has_odd_keys = files.iter().any(|key| has_empty_segment(key));
-        let seen = Seen::These(files.into_iter().cloned().zip(objects).collect());
+        let seen = SeenKeys::These(files.into_iter().cloned().zip(objects).collect());
         let listed_at = now - request.store.clock_skew().unwrap_or_default();
         Ok(Self { listed_at, seen, skipped: BTreeSet::new(), has_odd_keys, suspects })
     }
@@ -102,11 +102,11 @@ impl Lake {
     }
 
     /// Looks again after `key` differed from the plan.
-    pub fn again(mut self, request: &RunRequest<'_>, key: String, scratch: &Path) -> Result<Self, RunError> {
+    pub fn refresh(mut self, request: &RunRequest<'_>, key: String, scratch: &Path) -> Result<Self, RunError> {
         self.suspects.insert(key.clone());
         match self.seen {
-            Seen::All(_) => self.whole(request, scratch),
-            Seen::These(seen) => {
+            SeenKeys::All(_) => self.whole(request, scratch),
+            SeenKeys::These(seen) => {
                 let keys = seen.into_keys().chain([key]).collect();
                 Self::look_at(request, &keys, self.suspects)
             }
@@ -115,14 +115,14 @@ impl Lake {
 
     /// Whether every object was seen.
     pub fn is_whole(&self) -> bool {
-        matches!(self.seen, Seen::All(_))
+        matches!(self.seen, SeenKeys::All(_))
     }
 
     /// The keys that were looked at; `None`: all.
     pub fn keys_seen(&self) -> Option<impl Iterator<Item = &String>> {
         match &self.seen {
-            Seen::All(_) => None,
-            Seen::These(seen) => Some(seen.keys()),
+            SeenKeys::All(_) => None,
+            SeenKeys::These(seen) => Some(seen.keys()),
         }
     }
 
@@ -134,8 +134,8 @@ impl Lake {
     /// Objects that were seen, in key order.
     fn objects(&self) -> Box<dyn Iterator<Item = Result<ListedSource, RunError>> + '_> {
         match &self.seen {
-            Seen::All(listing) => Box::new(listing.iter()),
-            Seen::These(seen) => Box::new(seen.values().flatten().cloned().map(Ok)),
+            SeenKeys::All(listing) => Box::new(listing.iter()),
+            SeenKeys::These(seen) => Box::new(seen.values().flatten().cloned().map(Ok)),
         }
     }
 

@@ -72,7 +72,7 @@ pub(super) fn prepare_all<C: Converter>(
                         return Err(source_changed(&key).into());
                     }
                     replans += 1;
-                    lake = lake.again(request, key, run_scratch)?;
+                    lake = lake.refresh(request, key, run_scratch)?;
                     // The remaining plans are of the previous listing.
                     planned.clear();
                 }

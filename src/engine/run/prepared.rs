@@ -18,7 +18,7 @@ pub(super) struct PreparedTable {
     pub found: FoundRoot,
     /// The next manifest; `None` if the table is as it was.
     pub edited: Option<Edited>,
-    /// Of the next manifest, or of the present one.
+    /// Totals of the next manifest, or of the present one.
     pub totals: Totals,
     /// The spooled file of every new key.
     pub made: BTreeMap<String, SpooledFile>,

@@ -33,7 +33,7 @@ impl PublishedFiles {
         }
     }
 
-    /// When the files of a Delta table are made, in milliseconds since the epoch.
+    /// Creation time of a Delta table's files, in milliseconds since the epoch.
     pub fn delta_made_ms(&self) -> Option<i64> {
         self.delta.as_ref().map(DeltaFiles::made_ms)
     }

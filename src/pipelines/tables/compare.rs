@@ -36,9 +36,9 @@ pub struct ChangedSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedPartition {
     pub partition: String,
-    /// Of files that only the first has.
+    /// Rows of files that only the first commit has.
     pub before: u64,
-    /// Of files that only the second has.
+    /// Rows of files that only the second commit has.
     pub after: u64,
 }
 

@@ -92,7 +92,7 @@ pub struct Edit<'a> {
     rows: BTreeMap<String, (u64, u64)>,
     /// Whether nothing of the present manifest stays.
     rebuild: bool,
-    /// Of complete entries.
+    /// Shards of complete entries.
     shards: Vec<(String, Vec<u8>)>,
 }
 

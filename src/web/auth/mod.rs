@@ -136,10 +136,15 @@ pub(super) fn endpoints() -> Vec<Endpoint<Auth>> {
             .reserved()
             .answers::<Authenticated>(200, "there is a session"),
         // For pages, whose console would show a 401 as an error.
-        Endpoint::get("/session", "session.look", "Shows whether there is a session, without requiring one", look)
-            .with_credential(Credential::Nothing)
-            .reserved()
-            .answers::<Authenticated>(200, "whether there is one"),
+        Endpoint::get(
+            "/session",
+            "session.look",
+            "Shows whether there is a session, without requiring one",
+            get_session,
+        )
+        .with_credential(Credential::Nothing)
+        .reserved()
+        .answers::<Authenticated>(200, "whether there is one"),
     ]
 }
 
@@ -194,7 +199,7 @@ fn me(_: &Auth, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Authenticated { authenticated: true }))
 }
 
-fn look(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
+fn get_session(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
     let authenticated = auth.session(request.headers())?.is_some();
     Ok(Response::json(200, &Authenticated { authenticated }))
 }

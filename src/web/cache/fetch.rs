@@ -48,7 +48,7 @@ fn attempt(
     temporary: &std::path::Path,
     deadline: Deadline<'_>,
 ) -> Result<(), CacheError> {
-    let reader = store.get(Bucket::Warehouse, &file.key, None).map_err(|error| gone(&file.key, error))?;
+    let reader = store.get(Bucket::Warehouse, &file.key, None).map_err(|error| cache_error(&file.key, error))?;
     if reader.meta.size != file.size {
         return Err(CacheError::Gone { key: file.key.clone() });
     }
@@ -89,7 +89,7 @@ fn broken(file: &WantedFile, source: io::Error) -> CacheError {
 }
 
 /// Maps a missing object to [`CacheError::Gone`], other errors to the store's failure.
-pub(super) fn gone(key: &str, error: StoreError) -> CacheError {
+pub(super) fn cache_error(key: &str, error: StoreError) -> CacheError {
     match error {
         StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => CacheError::Gone { key: key.to_owned() },
         error => CacheError::Store(error),

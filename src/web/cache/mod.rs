@@ -180,7 +180,7 @@ impl Cache {
                     names[group].insert(file.name());
                     through.entry(file.name()).or_insert_with(Vec::new).push(file);
                 }
-                Err(error) => return Err(fetch::gone(&file.key, error)),
+                Err(error) => return Err(fetch::cache_error(&file.key, error)),
             }
             deadline.check()?;
         }

@@ -16,7 +16,7 @@ use crate::web::stores::{Bounded, Objects};
 const BYTES_MAX: u64 = 128 << 20;
 /// Memory of a parsed object per byte of its JSON: strings are separate allocations.
 const MEMORY_PER_BYTE: u64 = 2;
-/// Most objects in the cache.
+/// Maximum number of objects in the cache.
 const OBJECTS_MAX: usize = 2_000;
 
 struct Entry<T> {

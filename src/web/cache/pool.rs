@@ -17,9 +17,9 @@ use crate::sql::sandbox::StagingFolder;
 
 /// Maximum number of pooled copies of a table version; equals the number of concurrent queries.
 const COPIES_MAX: usize = 4;
-/// Most pooled tables.
+/// Maximum number of pooled tables.
 const TABLES_MAX: usize = 32;
-/// Most files of all pooled tables.
+/// Maximum number of files of all pooled tables.
 const FILES_MAX: usize = 40_000;
 /// Longest time from staging in which a table is reused.
 pub(super) const AGE_MAX: Duration = Duration::from_secs(300);

@@ -13,7 +13,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
 use crate::web::tables::catalog::{ConfigStatus, insert_config};
 
-/// Most rows of a result.
+/// Maximum number of rows of a result.
 const ROWS_MAX: u64 = 10_000;
 /// Total bytes of all results' rows as JSON, divided among the results; and the largest and smallest share.
 const BYTES_MAX: u64 = 32 << 20;

@@ -50,7 +50,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
         Endpoint::put(ONE, "dashboards.put", "Saves a dashboard, which must be valid, or a draft", objects::put)
             .takes_bytes(yaml_bytes_max, YAML_TYPES, YAML)
             .query::<bool>("draft", "whether to save a draft, which may be invalid")
-            .answers::<Verdict>(200, "saved; with the problems of a draft, apart from its SQL")
+            .answers::<Verdict>(200, "saved; for a draft, the response lists its problems, without checking its SQL")
             .header("ETag")
             .if_match_or_none()
             .errors(&of_one[..2])

@@ -13,7 +13,7 @@ use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::web::sql::{Param, Statement};
 
-/// Most dashboards of a pipeline that are checked when its tables change.
+/// Maximum number of dashboards of a pipeline that are checked when its tables change.
 const DASHBOARDS_MAX: usize = 1_000;
 
 /// Validates a dashboard against the pipeline's tables. No query is run.

@@ -23,9 +23,9 @@ const LINES_DEFAULT: u64 = 200;
 const LINES_MAX: u64 = 1_000;
 /// Largest line number: the largest exact integer in JSON.
 const LINE_MAX: u64 = 1 << 53;
-/// Most decompressed bytes read to reach a line.
+/// Maximum number of decompressed bytes read to reach a line.
 const BYTES_MAX: u64 = 256 << 20;
-/// Most bytes of all lines of a response.
+/// Maximum size of all lines of a response, in bytes.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Longest time of one read.
 const TIME_MAX: Duration = Duration::from_secs(10);

@@ -133,10 +133,10 @@ impl<'a> Announcement<'a> {
         if self.changes.is_empty() { Ok(()) } else { record_changes(self.kv, &self.changes) }
     }
 
-    /// Sends it again after a deletion that was announced before: a run that started meanwhile still saw the file.
+    /// Sends the event again after the deletion, since a run that started in between still saw the file.
     pub(super) fn repeat(&self) {
         if let Err(error) = self.send() {
-            tracing::warn!(%error, "announcing a deleted file again failed");
+            tracing::warn!(%error, "repeated event of a deletion failed");
         }
     }
 }

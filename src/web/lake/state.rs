@@ -26,7 +26,7 @@ use crate::web::tables::catalogs::Declared;
 const HEADS_MAX: usize = 200;
 /// Concurrent HEAD requests.
 const HEADS_AT_ONCE: usize = 8;
-/// Most tables of one file whose manifests are read.
+/// Maximum number of tables of one file whose manifests are read.
 const TABLES_MAX: usize = 50;
 
 /// The state of a file.

@@ -35,7 +35,7 @@ pub const OPERATIONS: &[(&str, OpFn)] = &[
 const CHILD_WAIT: Duration = Duration::from_secs(10);
 /// Time to live of an entry for an unreadable file.
 const UNREADABLE_TTL: Duration = Duration::from_secs(600);
-/// Most unreadable files remembered.
+/// Maximum number of unreadable files remembered.
 const UNREADABLE_MAX: usize = 10_000;
 
 /// Runs an operation in the child, with typed payload and answer.

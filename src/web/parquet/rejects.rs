@@ -13,7 +13,7 @@ use super::call::FILE;
 
 /// The operation's name.
 pub const OPERATION: &str = "parquet_rejects";
-/// Most bytes of rows as JSON.
+/// Maximum size of rows as JSON, in bytes.
 const JSON_BYTES_MAX: usize = 8 << 20;
 /// Rows decoded at a time: each has up to 64 KiB of text.
 const BATCH_ROWS: usize = 100;

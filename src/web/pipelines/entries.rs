@@ -261,7 +261,7 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<ArchiveEntry, &
         return Err("its directory is ambiguous");
     }
     let numbers = [(size, entry.size()), (packed, entry.compressed_size()), (head, entry.header_start())];
-    if !says(&numbers, large, |found, true_one| found == true_one) {
+    if !sizes_agree(&numbers, large, |found, true_one| found == true_one) {
         return Err("its sizes are malformed");
     }
     let (crc, packed, size, head) = (entry.crc32(), entry.compressed_size(), entry.size(), entry.header_start());
@@ -273,7 +273,7 @@ fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<ArchiveEntry, &
 
 /// Whether 32-bit fields and the extra field of 64-bit sizes agree with these numbers: each in one of them, or equal in
 /// both.
-fn says(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u64, u64) -> bool) -> bool {
+fn sizes_agree(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u64, u64) -> bool) -> bool {
     let is_large = |(narrow, _): &(u32, u64)| *narrow == u32::MAX && large.is_some();
     let fits = |large: &[u8], those: &[(u32, u64)]| {
         let mut fields = Fields(large);
@@ -307,7 +307,7 @@ fn locate(file: &File, entry: &mut ArchiveEntry, central: &Head, next: u64) -> i
     let streamed = Fields(flags_and_method).u16() & FLAG_STREAMED != 0;
     let is_said = |found: u64, true_one: u64| found == true_one || (streamed && found == 0);
     let sizes = [(size, entry.size), (packed, entry.packed)];
-    if !is_said(crc.into(), entry.crc.into()) || !says(&sizes, large, is_said) {
+    if !is_said(crc.into(), entry.crc.into()) || !sizes_agree(&sizes, large, is_said) {
         return Ok(OTHERWISE);
     }
     let Some(rest) = entry.start.checked_add(entry.packed).and_then(|end| next.checked_sub(end)) else {

@@ -41,7 +41,7 @@ impl Packed {
         self.bucket == Bucket::Pipelines && self.key == CONFIG
     }
 
-    /// The table whose manifest's root it is.
+    /// The table, if the entry is a manifest's root.
     pub(super) fn root_of(&self) -> Option<&str> {
         let name = self.key.strip_prefix("manifests/").filter(|_| self.bucket == Bucket::Pipelines)?;
         name.strip_suffix(".json").filter(|name| !name.contains('/'))

@@ -21,7 +21,7 @@ use crate::web::failure::{from_history, from_kv, from_store};
 /// Concurrent reads, and most pipelines with details.
 const THREADS_MAX: usize = 8;
 const DETAILS_MAX: usize = 1_000;
-/// Most active jobs searched for the next due one.
+/// Maximum number of active jobs searched for the next due one.
 const ACTIVE_MAX: usize = 100;
 
 /// `GET /api/pipelines`

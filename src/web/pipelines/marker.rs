@@ -61,7 +61,7 @@ pub enum OperationStage {
     Making,
     /// All objects but the config exist.
     Made,
-    /// Of a rename: the pipeline has this name; under the old one only leftovers exist.
+    /// Renames only: the pipeline has its new name; leftovers exist under the old one.
     Moved,
 }
 

@@ -337,7 +337,7 @@ mod tests {
 
     /// The folder depth below the pipeline that a key reaches after `times` decodings; `None` if it leaves the
     /// pipeline.
-    fn walked(key: &str, times: usize, separators: &[char]) -> Option<usize> {
+    fn decoded_depth(key: &str, times: usize, separators: &[char]) -> Option<usize> {
         let mut text = key.to_owned();
         for _ in 0..times {
             text = percent_decode_str(&text).decode_utf8_lossy().into_owned();
@@ -357,7 +357,7 @@ mod tests {
             if check_any(Bucket::Lake, &key).is_ok() {
                 for times in 0..4 {
                     for separators in [&['/'][..], &['/', '\\']] {
-                        proptest::prop_assert!(walked(&key, times, separators).is_some(), "{}", key);
+                        proptest::prop_assert!(decoded_depth(&key, times, separators).is_some(), "{}", key);
                     }
                 }
             }

@@ -23,14 +23,14 @@ use crate::sync::parallel_map;
 use crate::web::failure::from_store;
 use crate::web::stores::Objects;
 
-/// Most jobs of one pipeline.
+/// Maximum number of jobs of one pipeline.
 pub const JOBS_MAX: u64 = 30;
-/// Most records that one request reads, and the time after which it starts no more reads.
+/// Maximum number of records that one request reads, and the time after which it starts no more reads.
 const READS_MAX: usize = 1_500;
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Concurrent reads of one pipeline's records.
 const READS_AT_ONCE: usize = 8;
-/// Most cached summaries.
+/// Maximum number of cached summaries.
 const CACHED_MAX: usize = 50_000;
 
 /// A job that has ended.

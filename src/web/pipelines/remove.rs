@@ -21,7 +21,7 @@ use crate::web::failure::{from_kv, from_store, pipeline_not_found};
 use crate::web::locks::LockedPipeline;
 use crate::web::stores::Objects;
 
-/// Most pages of one bucket that one request deletes.
+/// Maximum number of pages of one bucket that one request deletes.
 const PAGES_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
@@ -140,7 +140,7 @@ pub(super) fn delete_others(
 /// Consecutive failed pages after which the rest is left.
 const FAILED_PAGES_MAX: usize = 3;
 
-/// Most remaining objects that an error names; the rest is counted.
+/// Maximum number of remaining objects that an error names; the rest is counted.
 const LEFT_NAMED_MAX: usize = 100;
 
 /// An object that a failed request wrote and could not delete.

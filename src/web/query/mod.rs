@@ -80,7 +80,7 @@ struct QueryRequest {
     params: Params,
     /// The version of all tables: an RFC 3339 time, or the sequence of a commit if the statement reads one table.
     as_of: Option<AsOfParam>,
-    /// Most rows of the result.
+    /// Maximum number of rows of the result.
     #[schemars(range(min = 0, max = 10_000))]
     limit: Option<u64>,
     /// An id by which the query can be cancelled.

@@ -21,7 +21,7 @@ use crate::web::failure::pipeline_not_found;
 use crate::web::snapshot::manifest::Manifests;
 use crate::web::stores::Objects;
 
-/// Most cached catalogs.
+/// Maximum number of cached catalogs.
 const CACHED_MAX: usize = 500;
 
 /// A config, as readers of tables and the lake need it.

@@ -11,7 +11,7 @@ use crate::sql::sandbox::RelationColumn;
 use crate::web::access::clipped;
 use crate::web::sql::Param;
 
-/// Most values of `in` and `not_in`.
+/// Maximum number of values of `in` and `not_in`.
 const VALUES_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::web::stores::Objects;
 const FOOTERS_AT_ONCE: usize = 16;
 /// Timeout for fetching footers, and for finding those that crash a child.
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// Most bytes of all footers.
+/// Maximum size of all footers in bytes.
 const BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of child crashes after the first; then the remaining files are skipped.
 const CRASHES_MAX: usize = 3;

@@ -11,9 +11,9 @@ use crate::sql::sandbox::RelationColumn;
 use crate::web::snapshot::Span;
 use crate::web::sql::Statement;
 
-/// Most sort columns.
+/// Maximum number of sort columns.
 const SORT_COLUMNS_MAX: usize = 32;
-/// Most columns that break ties.
+/// Maximum number of columns that break ties.
 const TIE_COLUMNS_MAX: usize = 64;
 
 /// A page of a table.

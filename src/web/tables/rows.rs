@@ -20,7 +20,7 @@ use crate::web::sql::{
     Cancellation, ResultColumn, Statement, TIMEOUTS_MAX, TablesRequest, push_object_with_rows, statement,
 };
 
-/// Most filters of one page.
+/// Maximum number of filters of one page.
 const FILTERS_MAX: usize = 32;
 /// Largest offset: the largest exact integer in JSON.
 const OFFSET_MAX: u64 = 1 << 53;

@@ -20,9 +20,9 @@ use crate::web::snapshot::Snapshots;
 use crate::web::snapshot::manifest::Manifests;
 use crate::web::sql::Sql;
 
-/// Most cached statistics.
+/// Maximum number of cached statistics.
 const CACHED_MAX: usize = 64;
-/// Most columns of cached statistics.
+/// Maximum number of columns of cached statistics.
 const CACHED_COLUMNS_MAX: usize = 1_000;
 
 /// The service.

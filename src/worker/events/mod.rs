@@ -86,7 +86,7 @@ pub fn read(body: &[u8], lake_bucket: &str) -> Result<EventBody, EventError> {
     Ok(EventBody::Events(summary))
 }
 
-/// Parses the content of a notification of SNS. Whether it is genuine is for the caller to know.
+/// Parses the content of a notification of SNS. The caller must have verified it.
 ///
 /// # Errors
 /// As [`read`]; another message of SNS, or of another kind, holds no events.

@@ -50,7 +50,7 @@ pub struct WorkerApi {
     pub executors: usize,
     pub scratch_dir: PathBuf,
     pub checks: HealthChecks,
-    /// Of the server, once it runs.
+    /// Metrics of the server, once it runs.
     pub http: OnceLock<Arc<HttpMetrics>>,
 }
 

@@ -98,7 +98,7 @@ fn deliver(shared: &WorkerShared, claim: &ClaimedNotification) -> KvResult<()> {
             let mut asked = asked.lock();
             *asked = pause.max(*asked);
         }
-        settle(shared, claim, &mut deliveries[*at], error.map(|error| error.message));
+        record_outcome(shared, claim, &mut deliveries[*at], error.map(|error| error.message));
         // A lost claim shows when all are done.
         shared.kv.record_deliveries(claim, &deliveries, AfterDelivery::Continue).map(drop)
     })?;
@@ -124,7 +124,7 @@ fn send(shared: &WorkerShared, claim: &ClaimedNotification, name: &TargetName) -
     }
 }
 
-fn settle(shared: &WorkerShared, claim: &ClaimedNotification, delivery: &mut Delivery, error: Option<String>) {
+fn record_outcome(shared: &WorkerShared, claim: &ClaimedNotification, delivery: &mut Delivery, error: Option<String>) {
     delivery.attempts += 1;
     delivery.at = Some(shared.clock.now());
     let (kind, host, id) = (delivery.target.kind.as_str(), &delivery.target.host, &claim.notification.id);

@@ -25,21 +25,21 @@ use crate::ports::notifications::{ChangeOutcome, IncidentChange};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
-/// Of conditions that every run may show again.
+/// Pauses for conditions that every run may show again.
 const RUN_PAUSES: Pauses = Pauses { first_ms: 15 * MINUTE_MS, max_ms: 24 * HOUR_MS };
-/// Of conditions that last until a person fixes them.
+/// Pauses for conditions that last until a person fixes them.
 const STATE_PAUSES: Pauses = Pauses { first_ms: HOUR_MS, max_ms: 24 * HOUR_MS };
-/// Of sources that are silent.
+/// Pauses for silent sources.
 const SILENCE_PAUSES: Pauses = Pauses { first_ms: 24 * HOUR_MS, max_ms: 7 * 24 * HOUR_MS };
 /// Attempts to change a condition that others change at the same time.
 const CHANGES_MAX: usize = 100;
 
-/// A condition, and the run that judges it.
+/// A condition, and the run that observed it.
 #[derive(Debug, Clone, Copy)]
 struct Condition<'a> {
     key: &'a str,
     pauses: Pauses,
-    /// Of the run; `None` if no run does.
+    /// Fence of the run; `None` if there is no run.
     fence: Option<u64>,
 }
 

@@ -1080,7 +1080,7 @@ export interface components {
             upload_bytes_max: number;
             /**
              * Format: uint64
-             * @description Most rows of a query's result.
+             * @description Maximum number of rows of a query's result.
              */
             query_rows_max: number;
             /**
@@ -1343,9 +1343,9 @@ export interface components {
             sample: components["schemas"]["SampleInfo"];
             /** @description Warnings to review. */
             warnings: string[];
-            /** @description How much of each file was sampled, and what a run with the mapping does with it. */
+            /** @description How much of each file was sampled, and the outcome of a run with the mapping. */
             files_read: components["schemas"]["FileSample"][];
-            /** @description Files that nothing can be proposed for. */
+            /** @description Files without a proposal. */
             files_failed: components["schemas"]["FailedFile"][];
         };
         /** @description The dialect of a mapping's files. */
@@ -1578,7 +1578,7 @@ export interface components {
         };
         /** @description How a column writes negative numbers. A minus sign before a number is read in any case. */
         NegativeDocument: "minus" | "parentheses" | "trailing_minus";
-        /** @description What numbers are that nobody adds up. */
+        /** @description The kind of numbers that aren't summed. */
         ColumnRole: "year" | "identifier" | "code";
         /** @description The evidence for a column's type. */
         ColumnEvidence: {
@@ -2382,7 +2382,7 @@ export interface components {
             line: number;
             /**
              * Format: uint64
-             * @description Of its first byte in the decompressed source.
+             * @description Offset of the record's first byte in the decompressed source.
              */
             byte_offset: number;
             /**
@@ -2496,14 +2496,14 @@ export interface components {
             sources: number;
             /**
              * Format: uint64
-             * @description Those of them whose CSV was removed and whose rows are kept.
+             * @description Sources whose CSV was removed and whose rows are kept.
              */
             archived: number;
             /** @description CSVs that are new or changed since the table was written. */
             pending: components["schemas"]["FileNames"];
-            /** @description Those of them that were modified after the last job had started, whose outcome says nothing about them. */
+            /** @description Pending CSVs that were modified after the last job had started, so that its outcome doesn't cover them. */
             untried: components["schemas"]["FileNames"];
-            /** @description Sources whose CSV is gone while the table still has their rows, which the next run removes. */
+            /** @description Sources whose CSV was deleted; the next run removes their rows. */
             removed: components["schemas"]["RemovedSources"];
         };
         /** @description A table's files compared with the config. */
@@ -4064,7 +4064,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description saved; with the problems of a draft, apart from its SQL */
+            /** @description saved; for a draft, the response lists its problems, without checking its SQL */
             200: {
                 headers: {
                     ETag?: string;
@@ -7250,7 +7250,7 @@ export interface operations {
                     key?: string | null;
                     /**
                      * Format: uint64
-                     * @description Most rows, and most rejects: 1 to 1000, 50 by default.
+                     * @description Maximum number of rows, and of rejects: 1 to 1000, 50 by default.
                      * @default null
                      */
                     limit?: number | null;
@@ -7389,7 +7389,7 @@ export interface operations {
                     as_of?: (number | string) | null;
                     /**
                      * Format: uint64
-                     * @description Most rows of the result.
+                     * @description Maximum number of rows of the result.
                      */
                     limit?: number | null;
                     /** @description An id by which the query can be cancelled. */

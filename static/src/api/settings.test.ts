@@ -3,7 +3,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { keys } from "./queries";
 import { changeStars, renameStar } from "./settings";
 
-/** A service whose settings somebody else changes just before the first write. */
+/** A service whose settings another client changes just before the first write. */
 function service(elsewhere?: object) {
   let [settings, tag] = [{ workspace_name: "Old", display_name: "", starred: ["a", "b"] }, 1];
   let writes = 0;

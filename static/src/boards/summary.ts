@@ -25,7 +25,7 @@ export interface Summary {
   distinct: number;
   /** Whether distinct values were counted, not estimated. */
   exact: boolean;
-  /** Of numbers and times; times in milliseconds. */
+  /** For numbers and times; times in milliseconds. */
   min: number | undefined;
   max: number | undefined;
   /** Rows per bin from `min` to `max`; empty if there is no range. */
@@ -44,7 +44,7 @@ function largest(counts: Map<string, Counted>, distinct: number, present: number
 
 export interface Scale {
   count: number;
-  /** Of a bin. */
+  /** Width of a bin. */
   width: number;
 }
 

@@ -141,7 +141,7 @@ function sqlNode(document: Document, sql: string): YAMLMap {
   return node;
 }
 
-/** A query that a panel shows, and how it was made. */
+/** A panel's query, and the builder's choice that it was generated from. */
 export interface MadeQuery {
   name: string;
   sql: string;
@@ -235,7 +235,7 @@ function usedQueries(document: Document): Set<unknown> {
   return new Set([...panels.map((one) => one?.query), ...params.map((one) => one?.options?.query)]);
 }
 
-/** Deletes queries of the names given that nothing uses any more. */
+/** Deletes those of the named queries that are no longer used. */
 function dropUnused(document: Document, names: unknown[]): void {
   const used = usedQueries(document);
   const [queries, stored]: unknown[] = [document.get("queries"), document.get(CHOICES)];
@@ -310,12 +310,12 @@ export function removeParam(document: Document, name: string): void {
   if (isMap(options)) dropUnused(document, [options.get("query")]);
 }
 
-/** Sets the SQL of a query and how it was made. */
+/** Sets the SQL of a query and the choice that it was generated from. */
 export const replaceQuery = (document: Document, query: MadeQuery): void => setQuery(document, query);
 
 export const setTitle = (document: Document, title: string): void => document.set("title", title);
 
-/** How queries were made by the builder, by name; entries of another shape are left out. */
+/** Choices that queries were generated from, by name; skips malformed entries. */
 export function choicesOf(value: unknown): Map<string, ChartChoice> {
   const stored = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[CHOICES] : undefined;
   const found = new Map<string, ChartChoice>();
@@ -327,7 +327,7 @@ export function choicesOf(value: unknown): Map<string, ChartChoice> {
   return found;
 }
 
-/** How the query of a panel was made; undefined if people wrote or changed it. */
+/** The choice that a panel's query was generated from; undefined if it was written or edited by hand. */
 export function choiceOfQuery(value: unknown, name: string): ChartChoice | undefined {
   const choice = choicesOf(value).get(name);
   return choice && sqlOf(value, name) === statementOf(choice) ? choice : undefined;

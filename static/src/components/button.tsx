@@ -4,7 +4,7 @@ import "./button.css";
 type Props = Omit<JSX.IntrinsicElements["button"], "icon" | "ref"> & {
   /** `primary`: the main action of a view. */
   variant?: "plain" | "primary" | "quiet" | "danger";
-  /** The action is in progress; the button is disabled and says so. */
+  /** The action is in progress; the button is disabled and shows it. */
   busy?: boolean | undefined;
   icon?: ComponentChildren;
   buttonRef?: Ref<HTMLButtonElement>;

@@ -5,7 +5,7 @@ import { Button } from "./button";
 import { MessageText } from "./message-text";
 import "./states.css";
 
-/** Empty state: says the next step and offers it. */
+/** Empty state with a suggested next step. */
 export function Empty({
   title,
   children,

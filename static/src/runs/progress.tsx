@@ -31,7 +31,7 @@ export function PaceText({ job }: { job: Job }) {
   return <>{parts.join(" · ")}</>;
 }
 
-/** What an active job does or waits for. */
+/** Describes the stage of an active job, or the reason for its wait. */
 export function ActiveText({ job }: { job: Job }) {
   if (job.status === "queued") {
     return (

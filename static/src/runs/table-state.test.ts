@@ -43,7 +43,7 @@ describe("table status", () => {
     const state = one({ removed: { count: 1, rows: 1_800, first: ["orders/may.csv"] } });
     expect([state.tone, state.sentence]).toEqual([
       "warn",
-      "1,800 rows are of a CSV that is gone (may.csv). A run removes them.",
+      "1,800 rows are from a deleted CSV (may.csv). A run removes them.",
     ]);
   });
   it("distinguishes pending, loading and failed files", () => {

@@ -1,6 +1,7 @@
 /**
  * The state of each table: whether it is up to date with its CSVs and the config, and if not, why and what to do. All
- * views share these texts. /
+ * views share these texts.
+ */
 import type { PipelineStatus, Table, TableStatus } from "../api/types";
 import { count, counted } from "../format/number";
 
@@ -36,14 +37,14 @@ export function named({ count: total, first }: { count: number; first: string[] 
   return total > some.length ? `${some.join(", ")} and ${count(total - some.length)} more` : some.join(", ");
 }
 
-/** Whether a list of files has this one, or may have it beyond the names given. */
+/** Whether a list of files contains `key`, or may contain it beyond its first names. */
 export const mayList = ({ count: total, first }: { count: number; first: string[] }, key: string): boolean =>
   first.includes(key) || total > first.length;
 
 const failedJob = ({ last_job }: Context) =>
   last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
 
-/** Codes of runs that failed since a table doesn't read its files as it is. */
+/** Error codes of runs that fail because a mapping doesn't fit its files. */
 const MISREAD: ReadonlySet<string> = new Set(["too_many_rejects", "row_failed", "header_mismatch"]);
 
 export const isMisread = (code: string | null | undefined): boolean => MISREAD.has(code ?? "");
@@ -115,12 +116,12 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
     });
   const { removed } = table;
   if (removed.count > 0) {
-    const csvs = removed.count === 1 ? "a CSV that is gone" : `${count(removed.count)} CSVs that are gone`;
+    const csvs = removed.count === 1 ? "a deleted CSV" : `${count(removed.count)} deleted CSVs`;
     const has = removed.rows === 1 ? "row is" : "rows are";
     states.push({
       tone: "warn",
       label: "rows of removed CSVs",
-      sentence: `${count(removed.rows)} ${has} of ${csvs} (${named(removed)}). A run removes them.`,
+      sentence: `${count(removed.rows)} ${has} from ${csvs} (${named(removed)}). A run removes them.`,
       action: RUN,
     });
   }

@@ -45,7 +45,7 @@ function LoginForm() {
 
   return (
     <form ref={form} class="stack" onSubmit={(event) => void submit(event)}>
-      {/* Password managers want to know whose password it is. */}
+      {/* Password managers need a user name. */}
       <input type="text" name="username" value="admin" autocomplete="username" hidden readOnly />
       <TextField
         label="Password"

@@ -12,7 +12,7 @@ import { bytes, count, counted } from "../format/number";
 import { withRemedy } from "../format/remedies";
 import { SLUG_HINT, slugFault } from "../format/slug";
 
-/** Limits, after which counts are "at least". */
+/** Limits beyond which counts are shown as "at least". */
 const FILES_MAX = 20_000;
 const ASKS_MAX = 40;
 

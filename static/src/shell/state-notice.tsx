@@ -151,7 +151,7 @@ export function ExtraColumnsNotice({ slug, table }: { slug: string; table: Table
   );
 }
 
-/** Columns whose files are looked up, and files a column. */
+/** Maximum number of columns whose files are loaded, and of files per column. */
 const NAMES_MAX = 4;
 const FILES_EACH = 2;
 

@@ -31,7 +31,7 @@ const REJECTS_COMPARED = 500;
 interface Props {
   slug: string;
   table: string;
-  /** Files that the table doesn't read as it is, relative to the pipeline's folder. */
+  /** Files that the mapping doesn't fit, relative to the pipeline's folder. */
   files: string[];
   /** Headers of columns to add. */
   columns?: string[];

@@ -1,6 +1,6 @@
 /**
- * Changes of a table's mapping that make it read files it doesn't read as it is: new columns, other types and number formats,
- * nulls, footers. Each is proposed from the files themselves.
+ * Proposes changes of a mapping that fit it to files: new columns, other types and number formats, nulls, footers.
+ * Evidence is taken from the files.
  */
 import type { StoredConfig, StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
@@ -11,7 +11,7 @@ export interface MappingChange {
   label: string;
   /** The evidence. */
   why: string;
-  /** Whether it is chosen at first. */
+  /** Whether it is preselected. */
   proposed: boolean;
   apply: (mapping: StoredMapping) => StoredMapping;
 }

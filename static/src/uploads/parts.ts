@@ -21,11 +21,11 @@ export interface RecordShape {
 export interface Part {
   name: string;
   body: Blob;
-  /** It is compressed when it is sent. */
+  /** Whether it is compressed for sending. */
   pack: boolean;
 }
 
-/** Bytes of a part: what gzip adds to incompressible bytes stays within the limit. */
+/** Bytes of a part; leaves room for gzip's overhead on incompressible bytes. */
 export const PART_BYTES = UPLOAD_BYTES_MAX - (4 << 20);
 
 export const DEFAULT_SHAPE: RecordShape = {
@@ -49,13 +49,13 @@ export function shapeOf(csv: unknown): RecordShape {
     header: given.header !== false,
     skipRows: rows(given.skip_rows),
     skipRowsAfterHeader: rows(given.skip_rows_after_header),
-    // A part without the marked footer loses nothing.
+    // Parts without a marked footer lose no rows.
     skipFooterRows: Array.isArray(given.footer_values) ? 0 : rows(given.skip_footer_rows),
   };
 }
 
 const LF = 0x0a;
-/** Most bytes that a header with the lines around it may have. */
+/** Maximum size of a header and the lines around it, in bytes. */
 const HEAD_BYTES_MAX = 4 << 20;
 
 /** Finds ends of records in bytes that come in pieces. */

@@ -123,7 +123,7 @@ fn send_malformed(address: &str, attack: &Attack, sent: &Count) {
 
 /// Probes health like a supervisor, on a new connection each time. A probe may fail: a client that got no CPU time
 /// between connecting and sending may have been evicted for hundreds of others.
-fn look(address: &str, attack: &Attack, sent: &Count) {
+fn probe_health(address: &str, attack: &Attack, sent: &Count) {
     while attack.continues() {
         let mut missed = Vec::new();
         let responded = (0..PROBES_MAX).any(|_| match try_send(address, "GET", "/livez", &[], "") {
@@ -140,7 +140,7 @@ fn look(address: &str, attack: &Attack, sent: &Count) {
 
 fn run_all_attacks(service: &Service, attack: &Attack) {
     let address = &service.address();
-    let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, send_malformed, look];
+    let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, send_malformed, probe_health];
     let counts: [Count; 5] = Default::default();
     std::thread::scope(|scope| {
         let _end = AtEnd(|| attack.end());

@@ -40,9 +40,9 @@ fn canaries(session: &str, hash: &str) -> Vec<(&'static str, String)> {
 
 /// Responses, each with its origin.
 #[derive(Default)]
-struct Said(Vec<(String, Vec<u8>)>);
+struct Responses(Vec<(String, Vec<u8>)>);
 
-impl Said {
+impl Responses {
     fn add(&mut self, by: impl Into<String>, text: impl Into<Vec<u8>>) {
         self.0.push((by.into(), text.into()));
     }
@@ -85,7 +85,7 @@ fn bearer(token: &str) -> String {
 }
 
 /// Accepted and rejected requests with secrets in every place that can hold one.
-fn ask_the_worker(worker: &Service, response_to: &mut Said) {
+fn ask_the_worker(worker: &Service, response_to: &mut Responses) {
     let address = &worker.address();
     let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put", "eventSource": "minio:s3",
         "s3": { "bucket": { "name": "b" }, "object": { "key": "pipelines%2Fp%2Fa.csv" } } }] })
@@ -112,7 +112,7 @@ fn ask_the_worker(worker: &Service, response_to: &mut Said) {
     }
 }
 
-fn ask_the_web(browser: &Browser, response_to: &mut Said) {
+fn ask_the_web(browser: &Browser, response_to: &mut Responses) {
     let mut note = |what: &str, reply: crate::support::browser::Reply| {
         response_to.add(format!("the web service's {what}"), reply.body)
     };
@@ -149,7 +149,7 @@ fn ask_the_web(browser: &Browser, response_to: &mut Said) {
 
 /// Checks that other users of the machine see no secrets of our processes, and that SQL children have none in their
 /// environment.
-fn check_processes(services: &[&Service], response_to: &mut Said) {
+fn check_processes(services: &[&Service], response_to: &mut Responses) {
     for service in services {
         let pid = service.pid();
         response_to.add("a command line", std::fs::read(format!("/proc/{pid}/cmdline")).unwrap());
@@ -165,7 +165,7 @@ fn check_processes(services: &[&Service], response_to: &mut Said) {
     }
 }
 
-fn check_stores(site: &Site, response_to: &mut Said) {
+fn check_stores(site: &Site, response_to: &mut Responses) {
     for bucket in Bucket::ALL {
         for object in list_all(&*site.store, bucket, "").unwrap() {
             response_to.add(format!("{bucket}:{}", object.key), site.read(bucket, &object.key).unwrap());
@@ -183,7 +183,7 @@ fn check_stores(site: &Site, response_to: &mut Said) {
 
 #[test]
 fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
-    let mut response_to = Said::default();
+    let mut response_to = Responses::default();
     let site = site_of_canaries();
     many_partitions(&site);
     let worker = site.worker();

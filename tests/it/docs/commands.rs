@@ -326,12 +326,12 @@ fn missing<'a>(shown: &'a [String], output: &str) -> Option<&'a str> {
     let mut rest = lines.iter();
     shown.iter().map(String::as_str).find(|line| {
         let line = squeezed(line);
-        !line.is_empty() && line != "…" && !rest.any(|there| fits(&line, there))
+        !line.is_empty() && line != "…" && !rest.any(|there| matches_pattern(&line, there))
     })
 }
 
 /// Whether `there` matches `line`, where `…` matches anything.
-fn fits(line: &str, there: &str) -> bool {
+fn matches_pattern(line: &str, there: &str) -> bool {
     let parts: Vec<&str> = line.split('…').collect();
     let (first, last) = (parts[0], parts[parts.len() - 1]);
     if parts.len() == 1 {

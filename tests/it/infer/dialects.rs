@@ -2,15 +2,15 @@
 
 use lakemill::engine::infer::proposal::Item;
 
-use super::{check, column, columns, proposed, proposed_as, refused, warned, why};
+use super::{check, column, columns, proposed, proposed_as, reason, refused, warned};
 
 #[test]
 fn plain_csvs_have_the_default_dialect() {
     let proposal = check("id,name\n1,Ann\n2,Bob\n", "{}", &["id:int64", "name:string"]);
     assert_eq!(proposal.mapping().get("csv"), None);
     assert_eq!((proposal.table.as_str(), &proposal.files[0][..]), ("a", "t/*.csv"));
-    assert!(why(&proposal, Item::Delimiter).contains("2 cells"));
-    assert!(why(&proposal, Item::Header).contains("numbers"));
+    assert!(reason(&proposal, Item::Delimiter).contains("2 cells"));
+    assert!(reason(&proposal, Item::Header).contains("numbers"));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn decimal_commas_with_semicolons_are_detected() {
         r#"{"thousands":","}"#,
         &["amount:decimal(18,2)", "n:int64"],
     );
-    assert!(why(&proposal, Item::Thousands).contains("as numbers"));
+    assert!(reason(&proposal, Item::Thousands).contains("as numbers"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn quotes_within_text_are_not_quoting() {
     assert_eq!(proposal.csv["quote"], serde_json::Value::Null);
     let proposal = proposed("size,name\n1,\"a, b\"\n2,6\" pipe\n");
     assert_eq!(proposal.csv["quotes"], "lenient");
-    assert!(why(&proposal, Item::Quotes).contains("line 3"));
+    assert!(reason(&proposal, Item::Quotes).contains("line 3"));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn stray_quote_far_after_the_head_is_found() {
 #[test]
 fn files_without_header_are_read_by_position() {
     let proposal = check("1,Ann\n2,Bob\n3,Ann\n", r#"{"header":false}"#, &["column_1:int64", "column_2:string"]);
-    assert!(why(&proposal, Item::Header).contains("`1`"));
+    assert!(reason(&proposal, Item::Header).contains("`1`"));
     let text = check("Ann,Rome\nBob,Oslo\nAnn,Kyiv\n", r#"{"header":false}"#, &["column_1:string", "column_2:string"]);
     assert!(warned(&text, "the file doesn't show which is right"));
 }
@@ -99,7 +99,7 @@ fn comments_and_preambles_are_skipped() {
         r#"{"delimiter":"\t","header":false,"skip_rows":1}"#,
         &["chrom:int64", "pos:int64"],
     );
-    assert!(why(&proposal, Item::Header).contains("comment"));
+    assert!(reason(&proposal, Item::Header).contains("comment"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn trailing_totals_are_a_footer() {
         &["id:int64", "name:string"],
     );
     assert_eq!(proposal.sample.rows_read, 3);
-    assert!(why(&proposal, Item::SkipFooterRows).contains("the last record"));
+    assert!(reason(&proposal, Item::SkipFooterRows).contains("the last record"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn short_records_among_rows_are_not_a_footer() {
 #[test]
 fn trailing_delimiters_make_no_column() {
     let proposal = check("a,b,\n1,2,\n3,4,\n", "{}", &["a:int64", "b:int64"]);
-    assert!(why(&proposal, Item::TrailingDelimiter).contains("neither a name nor a value"));
+    assert!(reason(&proposal, Item::TrailingDelimiter).contains("neither a name nor a value"));
     let csv = r#"{"header":false,"skip_rows":1}"#;
     let wider = r#"{"header":false,"width":3,"skip_rows":1}"#;
     check("a,b\n1,2,\n3,4,\n", wider, &["a:int64", "b:int64"]);
@@ -197,7 +197,7 @@ fn encoding_shown_only_after_the_head_is_found() {
 #[test]
 fn values_are_trimmed_only_if_a_type_needs_it() {
     let proposal = check("id, x\n1, 2\n2, 3\n", r#"{"trim":true}"#, &["id:int64", "x:int64"]);
-    assert!(why(&proposal, Item::Trim).contains("line 2"));
+    assert!(reason(&proposal, Item::Trim).contains("line 2"));
     check("id,x\n1, a\n2, b \n", "{}", &["id:int64", "x:string"]);
 }
 

@@ -25,7 +25,7 @@ fn joined(files: &[(&str, &str)], rows: u64) -> Joined {
     assert!(sample.whole, "{files:#?}");
     let pipeline = pipeline(proposal);
     let scratch = quick_folder();
-    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), How::ROOMY);
+    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::ROOMY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{files:#?}", proposal.mapping()));
     let table = &result.tables[&proposal.table];
     let shown = || format!("{}\n{files:#?}", proposal.mapping());

@@ -82,7 +82,7 @@ fn numbers_named_as_times_are_epochs_or_serial_dates() {
 }
 
 #[test]
-fn dates_in_several_formats_have_all_of_them() {
+fn dates_in_several_formats_get_all_formats() {
     let values: Vec<String> = (1..=28).map(|day| format!("2024-02-{day:02}")).collect();
     let others: Vec<String> = (13..=28).map(|day| format!("{day}.03.2024")).collect();
     let all: Vec<&str> = values.iter().chain(&others).map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use lakemill::engine::infer::proposal::Item;
 
-use super::{check, column, columns, proposed, warned, why};
+use super::{check, column, columns, proposed, reason, warned};
 
 fn typed(values: &[&str]) -> String {
     let lines: Vec<String> = values.iter().map(|value| format!("\"{value}\",z\n")).collect();
@@ -112,7 +112,7 @@ fn null_values_are_those_that_a_type_needs() {
         &["id:int64", "speed:int64", "code:string"],
     );
     assert!(warned(&proposal, "`NA` becomes null in text columns too: `code` (1)"));
-    assert!(why(&proposal, Item::NullValues).contains("null values"));
+    assert!(reason(&proposal, Item::NullValues).contains("null values"));
     let speed = &column(&proposal, "speed").evidence;
     assert_eq!((speed.values, speed.nulls, speed.tokens[0].count), (2, 1, 1));
     check("id,code\n1,NA\n2,DE\n", "{}", &["id:int64", "code:string"]);

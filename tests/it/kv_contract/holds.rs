@@ -6,13 +6,13 @@ use lakemill::ports::jobs::{LockHolder, PipelineLock, ReleaseOutcome, StartOutco
 
 use super::{Fixture, TTL, seconds, slug};
 
-fn hold(f: &Fixture) -> Option<PipelineLock> {
+fn lock(f: &Fixture) -> Option<PipelineLock> {
     f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap()
 }
 
 pub fn lock_excludes_other_locks_until_it_expires(f: &Fixture) {
-    let lease = hold(f).unwrap();
-    assert_eq!((lease.pipeline.as_str(), hold(f)), ("trips", None));
+    let lease = lock(f).unwrap();
+    assert_eq!((lease.pipeline.as_str(), lock(f)), ("trips", None));
     let job = f.defer("trips");
     assert!(f.kv.lock_pipeline(&slug("other"), TTL, 0).unwrap().is_some(), "another pipeline's lock is free");
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Released);
@@ -22,13 +22,13 @@ pub fn lock_excludes_other_locks_until_it_expires(f: &Fixture) {
 
 pub fn run_excludes_pipeline_locks(f: &Fixture) {
     let (_, start) = f.run("a", "trips");
-    assert_eq!(hold(f), None);
+    assert_eq!(lock(f), None);
     f.end(&start.lease);
-    assert!(hold(f).is_some());
+    assert!(lock(f).is_some());
 }
 
 pub fn lock_lasts_its_ttl_after_the_last_renewal(f: &Fixture) {
-    let lease = hold(f).unwrap();
+    let lease = lock(f).unwrap();
     for _ in 0..3 {
         f.advance(seconds(45));
         assert_eq!(f.kv.renew(&lease, TTL).unwrap(), ReleaseOutcome::Released);
@@ -37,33 +37,33 @@ pub fn lock_lasts_its_ttl_after_the_last_renewal(f: &Fixture) {
     f.advance(seconds(25));
     assert_eq!(f.kv.renew(&lease, TTL).unwrap(), ReleaseOutcome::Lost);
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Lost);
-    assert!(hold(f).unwrap().fence > lease.fence);
+    assert!(lock(f).unwrap().fence > lease.fence);
 }
 
 pub fn lost_lock_changes_nothing(f: &Fixture) {
-    let old = hold(f).unwrap();
+    let old = lock(f).unwrap();
     f.advance(TTL + seconds(5));
     let (_, start) = f.run("a", "trips");
     assert!(start.lease.fence > old.fence);
     assert_eq!(f.kv.renew(&old, TTL).unwrap(), ReleaseOutcome::Lost);
     assert_eq!(f.kv.release(&old).unwrap(), ReleaseOutcome::Lost);
-    assert_eq!(hold(f), None, "the run has the lock as before");
+    assert_eq!(lock(f), None, "the run has the lock as before");
     let stranger = PipelineLock { token: "guessed".to_owned(), ..old };
     assert_eq!(f.kv.release(&stranger).unwrap(), ReleaseOutcome::Lost);
     f.end(&start.lease);
 }
 
 pub fn lock_is_released_once(f: &Fixture) {
-    let lease = hold(f).unwrap();
+    let lease = lock(f).unwrap();
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Released);
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Lost);
-    let again = hold(f).unwrap();
+    let again = lock(f).unwrap();
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Lost);
     assert_eq!(f.kv.release(&again).unwrap(), ReleaseOutcome::Released);
 }
 
 pub fn expired_lock_defers_nothing(f: &Fixture) {
-    hold(f).unwrap();
+    lock(f).unwrap();
     f.advance(TTL + seconds(5));
     f.enqueue("trips");
     let entry = f.claim("a");
@@ -73,7 +73,7 @@ pub fn expired_lock_defers_nothing(f: &Fixture) {
 pub fn lock_holder_is_reported_until_expiry(f: &Fixture) {
     let holder = || f.kv.lock_holder(&slug("trips")).unwrap();
     assert_eq!(holder(), None);
-    let lease = hold(f).unwrap();
+    let lease = lock(f).unwrap();
     assert_eq!((holder(), f.kv.lock_holder(&slug("other")).unwrap()), (Some(LockHolder::Other), None));
     assert_eq!(f.kv.release(&lease).unwrap(), ReleaseOutcome::Released);
     let (_, first) = f.run("a", "trips");

@@ -187,7 +187,7 @@ impl Model {
         let entries = f.kv.claim(&name(consumer), count, AT_ONCE).unwrap();
         let found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
         assert_eq!(found, expected);
-        self.given(consumer, entries);
+        self.record_delivery(consumer, entries);
     }
 
     fn reclaim(&mut self, f: &Fixture, consumer: usize) {
@@ -198,10 +198,10 @@ impl Model {
         expected.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, expected);
-        self.given(consumer, entries);
+        self.record_delivery(consumer, entries);
     }
 
-    fn given(&mut self, consumer: usize, entries: Vec<Entry>) {
+    fn record_delivery(&mut self, consumer: usize, entries: Vec<Entry>) {
         for entry in entries {
             let job = self.job_of(&entry);
             let now = self.now;
@@ -431,7 +431,7 @@ impl Model {
             found.sort_unstable();
             assert_eq!(found, expected);
             self.stream.extend(expected.into_iter().map(|job| InStream { job, pending: None }));
-            self.given(0, entries);
+            self.record_delivery(0, entries);
         }
     }
 

@@ -101,7 +101,7 @@ impl Oracle {
         let tampered = self.tampered.clone();
         self.run(world, options, outage)?;
         let Some(seen) = seen.lock().unwrap().take() else { return Ok(()) };
-        let seen = world.over(seen);
+        let seen = world.with_store(seen);
         let left = self.tampered.clone();
         self.tampered.extend(tampered);
         let is_whole = outage.is_none() && self.has_succeeded;

@@ -255,7 +255,7 @@ impl World {
     /// A world whose store has tags like those of file systems with times in whole seconds.
     pub fn of_whole_seconds(tables: Vec<TableConfig>) -> Self {
         let world = Self::new(Style { content_tags: false, listed_tags: true }, tables);
-        world.over(MemoryStore::with(Tags::Second, true).timed_by(world.clock.clone()))
+        world.with_store(MemoryStore::with(Tags::MtimeSecond, true).timed_by(world.clock.clone()))
     }
 
     fn empty(style: Style, clock: Arc<TestClock>) -> MemoryStore {
@@ -264,7 +264,7 @@ impl World {
     }
 
     /// The same world over another store.
-    pub fn over(&self, memory: MemoryStore) -> Self {
+    pub fn with_store(&self, memory: MemoryStore) -> Self {
         let memory = Arc::new(memory);
         Self {
             style: self.style,
@@ -282,12 +282,12 @@ impl World {
 
     /// The same world with a copy of the store.
     pub fn fork(&self) -> Self {
-        self.over(self.memory.fork())
+        self.with_store(self.memory.fork())
     }
 
     /// The same config, and an empty store.
     pub fn empty_store(&self) -> Self {
-        self.over(Self::empty(self.style, self.clock.clone()))
+        self.with_store(Self::empty(self.style, self.clock.clone()))
     }
 
     /// The same lake and config, and nothing published.

@@ -59,11 +59,12 @@ fn values_keep_every_digit() {
         ("SELECT MAP {1: 'a'}", "map(int32, string)", json!({"1": "a"})),
         ("SELECT 'a'::ENUM('a', 'b')", "enum", json!("a")),
     ] {
-        let rows =
-            child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon()).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let rows = child
+            .rows(&ParameterizedStatement::plain(sql), LIMITS, far_deadline())
+            .unwrap_or_else(|e| panic!("{sql}: {e}"));
         let found: serde_json::Value = serde_json::from_str(&rows.rows).unwrap();
         assert_eq!((&found, rows.columns[0].ty.as_str()), (&json!([[expect]]), ty), "{sql}");
-        let described = child.describe(&ParameterizedStatement::plain(sql), soon()).unwrap();
+        let described = child.describe(&ParameterizedStatement::plain(sql), far_deadline()).unwrap();
         assert_eq!(described, rows.columns, "{sql}");
     }
 }
@@ -78,7 +79,7 @@ fn bare_names_of_refused_functions_are_refused_unless_a_column_has_them() {
     let path = parquet(&site.folder.path().join("t.parquet"), &names.map(|name| (name, Arc::clone(&numbers))));
     let columns = names.map(|name| column(name, "int64", false)).to_vec();
     define(&mut child, "t", columns, &[("t/part-00000.parquet", &path)]);
-    let mut rows = |sql: &str| child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon());
+    let mut rows = |sql: &str| child.rows(&ParameterizedStatement::plain(sql), LIMITS, far_deadline());
     for sql in [
         "SELECT current_user",
         "SELECT \"current_user\"",
@@ -131,7 +132,7 @@ fn results_are_truncated_at_their_limits() {
     let site = Site::new();
     let mut child = site.child();
     let mut check = |sql: &str, rows: u64, bytes: u64, expect: (u64, Option<LimitReason>)| {
-        let found = child.rows(&ParameterizedStatement::plain(sql), RowLimits { rows, bytes }, soon()).unwrap();
+        let found = child.rows(&ParameterizedStatement::plain(sql), RowLimits { rows, bytes }, far_deadline()).unwrap();
         assert_eq!((found.row_count, found.limit_reason), expect, "{sql}");
         assert!(found.rows.len() as u64 <= bytes);
     };
@@ -152,7 +153,7 @@ fn parameters_with_any_content_are_bound() {
         ["'", "''", "'); DROP TABLE t; --", "\\", "\\'", "$x$", "a\nb", "\u{1f600}", "%", "E'x'", "", "\u{202e}"];
     for text in hostile {
         let one = named("SELECT $x, typeof($x), $x = $x", &[("x", Value::Text(text.into()))]);
-        assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[text, "VARCHAR", true]]), "{text:?}");
+        assert_eq!(json(child.rows(&one, LIMITS, far_deadline())), json!([[text, "VARCHAR", true]]), "{text:?}");
         let list = named(
             "SELECT list_contains($x, $y), $x",
             &[
@@ -160,7 +161,7 @@ fn parameters_with_any_content_are_bound() {
                 ("y", Value::Text(text.into())),
             ],
         );
-        assert_eq!(json(child.rows(&list, LIMITS, soon())), json!([[true, ["a", null, text]]]), "{text:?}");
+        assert_eq!(json(child.rows(&list, LIMITS, far_deadline())), json!([[true, ["a", null, text]]]), "{text:?}");
     }
     for (value, expect, ty) in [
         (Value::Null, json!(null), "\"NULL\""),
@@ -181,7 +182,8 @@ fn parameters_with_any_content_are_bound() {
         (Value::List(vec![Value::Integer(1), Value::Null]), json!([1, null]), "BIGINT[]"),
         (Value::List(vec![Value::Date("2013-01-31".into())]), json!(["2013-01-31"]), "DATE[]"),
     ] {
-        let found = json(child.rows(&positional("SELECT ?, typeof($1)", std::slice::from_ref(&value)), LIMITS, soon()));
+        let found =
+            json(child.rows(&positional("SELECT ?, typeof($1)", std::slice::from_ref(&value)), LIMITS, far_deadline()));
         assert_eq!(found, json!([[expect, ty]]), "{value:?}");
     }
 }
@@ -212,11 +214,11 @@ fn missing_and_surplus_parameters_are_reported() {
             "the parameter `$a`: a NUL character can't be part of a value",
         ),
     ] {
-        let error = refusal(child.rows(&statement, LIMITS, soon()));
+        let error = refusal(child.rows(&statement, LIMITS, far_deadline()));
         assert_eq!((error.kind, error.message.as_str()), (SqlErrorKind::InvalidSql, message), "{statement:?}");
     }
     assert_eq!(
-        json(child.rows(&ParameterizedStatement::plain("SELECT 1"), LIMITS, soon())),
+        json(child.rows(&ParameterizedStatement::plain("SELECT 1"), LIMITS, far_deadline())),
         json!([[1]]),
         "the child lives on"
     );
@@ -261,14 +263,15 @@ fn errors_have_message_and_position() {
         (ParameterizedStatement::plain("SELECT 1; SELECT 2"), SqlErrorKind::InvalidSql, "", None),
         (ParameterizedStatement::plain("SELECT * FROM missing"), SqlErrorKind::InvalidSql, "missing", None),
     ] {
-        let error = refusal(child.rows(&statement, LIMITS, soon()));
+        let error = refusal(child.rows(&statement, LIMITS, far_deadline()));
         assert_eq!(error.kind, kind, "{error:?}");
         assert!(error.message.to_lowercase().contains(message) && !error.message.contains("LINE"), "{error:?}");
         if place.is_some() {
             assert_eq!(error.position.map(|p| (p.line, p.column)), place, "{error:?}");
         }
     }
-    let error = refusal(child.describe(&ParameterizedStatement::plain("SELECT 1,\n  nope FROM range(1)"), soon()));
+    let error =
+        refusal(child.describe(&ParameterizedStatement::plain("SELECT 1,\n  nope FROM range(1)"), far_deadline()));
     assert_eq!(error.position.map(|p| (p.line, p.column)), Some((2, 3)), "{error:?}");
 }
 
@@ -315,16 +318,16 @@ fn partition_values_round_trip() {
     let found = json(child.rows(
         &ParameterizedStatement::plain("SELECT \"the part=\" FROM t WHERE n % 10 = 0 ORDER BY n"),
         LIMITS,
-        soon(),
+        far_deadline(),
     ));
     let expect: Vec<_> = texts.iter().map(|text| json!([text])).collect();
     assert_eq!(found, json!(expect));
     for text in texts.into_iter().flatten() {
         let one = named("SELECT count(*) FROM t WHERE \"the part=\" = $x", &[("x", Value::Text(text.into()))]);
-        assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[2]]), "{text:?}");
+        assert_eq!(json(child.rows(&one, LIMITS, far_deadline())), json!([[2]]), "{text:?}");
     }
     let nulls = ParameterizedStatement::plain("SELECT count(*) FROM t WHERE \"the part=\" IS NULL");
-    assert_eq!(json(child.rows(&nulls, LIMITS, soon())), json!([[2]]));
+    assert_eq!(json(child.rows(&nulls, LIMITS, far_deadline())), json!([[2]]));
 }
 
 #[test]
@@ -353,7 +356,7 @@ fn partition_columns_have_their_declared_types() {
         let files: Vec<(&str, &Path)> = keys.iter().map(|key| (key.as_str(), path.as_path())).collect();
         define(&mut child, &name, vec![column("n", "int64", false), column("c", ty, true)], &files);
         let sql = format!("SELECT c FROM {name} GROUP BY c ORDER BY c NULLS LAST");
-        let rows = child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon()).unwrap();
+        let rows = child.rows(&ParameterizedStatement::plain(sql), LIMITS, far_deadline()).unwrap();
         assert_eq!(rows.columns[0].ty, ty);
         assert_eq!(json(Ok(rows)), json!([[expect], [null]]), "{ty}");
     }
@@ -370,17 +373,17 @@ fn tables_have_the_declared_columns_in_their_order() {
     define(&mut child, "t", columns(), &[("t/part-00000.parquet", &path)]);
     define(&mut child, "empty", columns(), &[]);
     assert_eq!(
-        json(child.rows(&ParameterizedStatement::plain("SELECT * FROM t ORDER BY 1"), LIMITS, soon())),
+        json(child.rows(&ParameterizedStatement::plain("SELECT * FROM t ORDER BY 1"), LIMITS, far_deadline())),
         json!([[1, "x"], [2, "y"]])
     );
-    let empty = child.rows(&ParameterizedStatement::plain("SELECT * FROM empty"), LIMITS, soon()).unwrap();
+    let empty = child.rows(&ParameterizedStatement::plain("SELECT * FROM empty"), LIMITS, far_deadline()).unwrap();
     let found: Vec<_> = empty.columns.iter().map(|c| (c.name.as_str(), c.ty.as_str())).collect();
     assert_eq!((found, empty.row_count), (vec![("we\"ird ", "int32"), ("a", "string")], 0));
     // Like dashboards.
     for (value, count) in [(Value::Null, 2), (Value::List(vec![Value::Text("x".into())]), 1), (Value::List(vec![]), 0)]
     {
         let one = named("SELECT count(*) FROM t WHERE ($v IS NULL OR list_contains($v, a))", &[("v", value)]);
-        assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[count]]));
+        assert_eq!(json(child.rows(&one, LIMITS, far_deadline())), json!([[count]]));
     }
 }
 
@@ -395,7 +398,7 @@ fn files_outside_the_folder_are_refused() {
             columns: vec![column("n", "int64", false)],
             files: vec![bad.to_owned()],
         };
-        assert!(child.define(&[relation], soon()).is_err(), "{bad}");
+        assert!(child.define(&[relation], far_deadline()).is_err(), "{bad}");
     }
     let child = site.child();
     for bad in ["../x/p.parquet", "/t/p.parquet", "p.parquet", "t//p.parquet"] {
@@ -405,7 +408,7 @@ fn files_outside_the_folder_are_refused() {
 
 fn download(site: &Site, sql: &str, format: ExportFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut from = site.child().download(&ParameterizedStatement::plain(sql), format, soon()).unwrap();
+    let mut from = site.child().download(&ParameterizedStatement::plain(sql), format, far_deadline()).unwrap();
     from.read_to_end(&mut bytes).unwrap();
     bytes
 }
@@ -447,7 +450,7 @@ fn parquet_round_trips() {
     let names = ["i", "s", "d", "v"].map(|name| column(name, if name == "i" { "int64" } else { "string" }, false));
     define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
     let sql = "SELECT count(*), sum(i), max(s), min(d), min(v) FROM t";
-    let found = json(child.rows(&ParameterizedStatement::plain(sql), LIMITS, soon()));
+    let found = json(child.rows(&ParameterizedStatement::plain(sql), LIMITS, far_deadline()));
     assert_eq!(found, json!([[200000, 19999900000_i64, "99999", "0.00", "P1D"]]));
 }
 
@@ -460,11 +463,12 @@ fn parquet_keeps_every_digit_of_whole_numbers() {
     let mut child = site.child();
     let names = ["h", "few", "b"].map(|name| column(name, "string", false));
     define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
-    let found = json(child.rows(&ParameterizedStatement::plain("SELECT h, few, b FROM t"), LIMITS, soon()));
+    let found = json(child.rows(&ParameterizedStatement::plain("SELECT h, few, b FROM t"), LIMITS, far_deadline()));
     assert_eq!(found, json!([["170141183460469231731687303715884105727", "7", "101"]]));
     let late = "SELECT CASE WHEN i = 900000 THEN 170141183460469231731687303715884105727::HUGEINT ELSE i END \
                 FROM range(1000000) t(i)";
-    let mut from = site.child().download(&ParameterizedStatement::plain(late), ExportFormat::Parquet, soon()).unwrap();
+    let mut from =
+        site.child().download(&ParameterizedStatement::plain(late), ExportFormat::Parquet, far_deadline()).unwrap();
     let error = from.read_to_end(&mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("cast it to VARCHAR"), "{error}");
 }
@@ -474,7 +478,7 @@ fn failed_download_never_ends_cleanly() {
     let site = Site::new();
     let sql = "SELECT CASE WHEN i = 900000 THEN CAST('x' || i AS INTEGER) ELSE i END FROM range(1000000) t(i)";
     for format in [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Parquet] {
-        match site.child().download(&ParameterizedStatement::plain(sql), format, soon()) {
+        match site.child().download(&ParameterizedStatement::plain(sql), format, far_deadline()) {
             Err(error) => assert_eq!(error.sql_kind(), Some(SqlErrorKind::Failed), "{error}"),
             Ok(mut from) => {
                 let error = std::io::copy(&mut from, &mut std::io::sink()).unwrap_err();
@@ -484,7 +488,9 @@ fn failed_download_never_ends_cleanly() {
         }
     }
     let error = refusal(
-        site.child().download(&ParameterizedStatement::plain("SELECT nope"), ExportFormat::Csv, soon()).map(|_| ()),
+        site.child()
+            .download(&ParameterizedStatement::plain("SELECT nope"), ExportFormat::Csv, far_deadline())
+            .map(|_| ()),
     );
     assert_eq!(error.kind, SqlErrorKind::InvalidSql);
     // Its deadline ends it too, however slowly the rows are read.
@@ -500,7 +506,7 @@ fn statements_are_analysed_before_tables_exist() {
     let site = Site::new();
     let mut child = site.child();
     let texts = ["SELECT $a FROM Trips JOIN shops USING (id) WHERE $B", "SELECT ?", "DROP TABLE trips"];
-    let found = child.analyse(&texts, &["trips", "shops"], soon()).unwrap();
+    let found = child.analyse(&texts, &["trips", "shops"], far_deadline()).unwrap();
     let names: Vec<_> = found.iter().map(|one| one.as_ref().map(|a| (a.tables.clone(), a.parameters.len()))).collect();
     assert_eq!(names[0], Ok((vec!["shops".to_owned(), "trips".to_owned()], 2)));
     assert_eq!(names[1], Ok((vec![], 1)));
@@ -523,13 +529,13 @@ fn every_kind_of_statement_runs_and_is_described() {
         "EXPLAIN FROM t",
     ] {
         let statement = ParameterizedStatement::plain(sql);
-        let rows = child.rows(&statement, LIMITS, soon()).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let rows = child.rows(&statement, LIMITS, far_deadline()).unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert!(rows.row_count > 0, "{sql}");
-        assert_eq!(child.describe(&statement, soon()).unwrap(), rows.columns, "{sql}");
+        assert_eq!(child.describe(&statement, far_deadline()).unwrap(), rows.columns, "{sql}");
         assert!(!rows.rows.contains(site.folder.path().to_str().unwrap()), "{sql}: {}", rows.rows);
     }
     let grouped = named("SELECT n FROM t WHERE n > $low GROUP BY ALL", &[("LOW", Value::Integer(30))]);
-    assert_eq!(json(child.rows(&grouped, LIMITS, soon())), json!([[31]]));
+    assert_eq!(json(child.rows(&grouped, LIMITS, far_deadline())), json!([[31]]));
 }
 
 #[test]
@@ -541,7 +547,7 @@ fn table_with_more_files_than_the_open_limit_is_read() {
     let files: Vec<(&str, &Path)> = keys.iter().map(|key| (key.as_str(), path.as_path())).collect();
     define(&mut child, "t", vec![column("n", "int64", false), column("d", "int32", true)], &files);
     let all = ParameterizedStatement::plain("SELECT count(*), sum(n), sum(d) FROM t");
-    assert_eq!(json(child.rows(&all, LIMITS, soon())), json!([[1400, 14700, 489300]]));
+    assert_eq!(json(child.rows(&all, LIMITS, far_deadline())), json!([[1400, 14700, 489300]]));
     let one = ParameterizedStatement::plain("SELECT count(*) FROM t WHERE d = 7");
-    assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[2]]));
+    assert_eq!(json(child.rows(&one, LIMITS, far_deadline())), json!([[2]]));
 }

@@ -55,7 +55,7 @@ fn site() -> Site {
 }
 
 /// The statement ends normally, at a limit, or with an error that names the limit.
-fn ends(site: &Site, sql: &str) {
+fn assert_bounded(site: &Site, sql: &str) {
     let mut child = site.child();
     let watch = Watch::start(child.pid().unwrap());
     let began = Instant::now();
@@ -94,7 +94,7 @@ fn time_bombs_end_by_the_deadline() {
         "SELECT regexp_matches(repeat('a', 100000) || 'b', '(a|aa)+$') FROM range(10000)",
         "SELECT count(*) FROM range(100000) a, range(100000) b WHERE levenshtein(repeat('ab', 500) || a.range, repeat('ba', 500) || b.range) = 0",
     ] {
-        ends(&site, sql);
+        assert_bounded(&site, sql);
     }
 }
 
@@ -119,7 +119,7 @@ fn memory_bombs_end_within_their_limit() {
         "SELECT a.range FROM range(100000000) a JOIN range(100000000) b ON hash(a.range) = hash(b.range)",
         "SELECT list_transform(generate_series(1, 20000000), x -> repeat('y', 1000))",
     ] {
-        ends(&site, sql);
+        assert_bounded(&site, sql);
     }
 }
 
@@ -142,7 +142,7 @@ fn malformed_bombs_are_refused_or_ended() {
         format!("SELECT '{}'", "x".repeat(10 << 20)),
         format!("{}SELECT 1{}", "SELECT * FROM (".repeat(2_000), ")".repeat(2_000)),
     ] {
-        ends(&site, &sql);
+        assert_bounded(&site, &sql);
     }
 }
 

@@ -12,7 +12,7 @@ use super::setup::*;
 use crate::support::children::Reaped as _;
 
 fn probe(child: &mut lakemill::sql::sandbox::Child, name: &str, payload: &str) -> Value {
-    child.call(name, &Value::String(payload.to_owned()), soon()).unwrap()
+    child.call(name, &Value::String(payload.to_owned()), far_deadline()).unwrap()
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn child_dies_with_its_parent() {
         received.push(byte[0]);
     }
     let child: u32 = id.parse().unwrap();
-    let until = soon();
+    let until = far_deadline();
     let alive = || {
         let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
         status.contains("Name:\tlakemill-sql") && !status.contains("State:\tZ")
@@ -142,16 +142,16 @@ fn crash_of_a_child_leaves_the_next_intact() {
         ("probe_nonsense", None),
     ] {
         let mut child = site.child();
-        let error = child.call(op, &Value::Null, soon()).unwrap_err();
+        let error = child.call(op, &Value::Null, far_deadline()).unwrap_err();
         assert_eq!(error.sql_kind(), kind, "{op}: {error}");
         assert_eq!(kind.is_none(), matches!(error, SandboxError::Protocol { .. }), "{op}: {error}");
-        assert!(child.rows(&ParameterizedStatement::plain("SELECT 1"), LIMITS, soon()).is_err(), "it is dead");
+        assert!(child.rows(&ParameterizedStatement::plain("SELECT 1"), LIMITS, far_deadline()).is_err(), "it is dead");
         site.works();
     }
     let mut child = site.child();
-    let error = child.call("probe_memory", &json!(64_u64 << 30), soon()).unwrap_err();
+    let error = child.call("probe_memory", &json!(64_u64 << 30), far_deadline()).unwrap_err();
     assert_eq!(error.sql_kind(), Some(SqlErrorKind::OutOfMemory), "{error}");
-    let error = site.child().call("nothing", &Value::Null, soon()).unwrap_err();
+    let error = site.child().call("nothing", &Value::Null, far_deadline()).unwrap_err();
     assert!(matches!(&error, SandboxError::Failed { message } if message.contains("`nothing`")), "{error}");
     site.works();
 }
@@ -172,7 +172,7 @@ fn deadline_and_cancellation_end_a_child() {
         handle.cancel();
         handle.cancel();
     });
-    let error = refusal(child.rows(&endless, LIMITS, soon()));
+    let error = refusal(child.rows(&endless, LIMITS, far_deadline()));
     assert_eq!(error.kind, SqlErrorKind::Cancelled);
     stopped.join().unwrap();
     site.works();
@@ -216,7 +216,7 @@ fn children_leave_no_folder_or_process() {
     }
     let mut from = site
         .child()
-        .download(&ParameterizedStatement::plain("SELECT * FROM range(1000000000)"), ExportFormat::Csv, soon())
+        .download(&ParameterizedStatement::plain("SELECT * FROM range(1000000000)"), ExportFormat::Csv, far_deadline())
         .unwrap();
     from.read_exact(&mut [0; 1_000]).unwrap();
     drop(from);

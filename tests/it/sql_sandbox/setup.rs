@@ -17,7 +17,7 @@ pub const MIB: u64 = 1 << 20;
 pub const LIMITS: RowLimits = RowLimits { rows: 1_000, bytes: 16 * MIB };
 
 /// A deadline that no test should reach.
-pub fn soon() -> Instant {
+pub fn far_deadline() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
@@ -55,7 +55,7 @@ impl Site {
 
     /// The rows of a statement that runs in a new child.
     pub fn rows(&self, sql: &str) -> Result<ResultRows, SandboxError> {
-        self.child().rows(&ParameterizedStatement::plain(sql), LIMITS, soon())
+        self.child().rows(&ParameterizedStatement::plain(sql), LIMITS, far_deadline())
     }
 
     pub fn json(&self, sql: &str) -> serde_json::Value {
@@ -106,5 +106,5 @@ pub fn parquet(path: &Path, columns: &[(&str, ArrayRef)]) -> PathBuf {
 /// Defines a table of (key, file) in the child.
 pub fn define(child: &mut Child, name: &str, columns: Vec<RelationColumn>, files: &[(&str, &Path)]) {
     let files = files.iter().map(|(key, path)| child.stage(key, path).unwrap()).collect();
-    child.define(&[Relation { name: name.to_owned(), columns, files }], soon()).unwrap();
+    child.define(&[Relation { name: name.to_owned(), columns, files }], far_deadline()).unwrap();
 }

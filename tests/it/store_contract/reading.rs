@@ -13,7 +13,7 @@ pub fn put_object_can_be_read_and_listed(f: &Fixture) {
     for bucket in Bucket::ALL {
         let put = f.put(bucket, "a/b.csv", b"some bytes");
         assert_eq!((put.key.as_str(), put.size), (f.key("a/b.csv").as_str(), 10));
-        let put = if f.quirks.write_times_are_near { near(put, bucket, f) } else { put };
+        let put = if f.quirks.write_times_are_near { with_later_time(put, bucket, f) } else { put };
         assert_eq!(f.read(bucket, "a/b.csv").unwrap(), b"some bytes");
         assert_eq!(f.store.head(bucket, &f.key("a/b.csv")).unwrap(), Some(put.clone()));
         let got = f.store.get(bucket, &f.key("a/b.csv"), None).unwrap().meta;
@@ -28,7 +28,7 @@ pub fn put_object_can_be_read_and_listed(f: &Fixture) {
 }
 
 /// The response of a write, with the time of a later response.
-fn near(put: ObjectMeta, bucket: Bucket, f: &Fixture) -> ObjectMeta {
+fn with_later_time(put: ObjectMeta, bucket: Bucket, f: &Fixture) -> ObjectMeta {
     let modified = f.store.head(bucket, &put.key).unwrap().map_or(put.modified, |later| later.modified);
     assert!((modified - put.modified).abs() <= TimeDelta::seconds(2), "{modified} {}", put.modified);
     ObjectMeta { modified, ..put }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use parking_lot::Mutex;
 
-use super::http_proxy::{Act, HttpProxy, Passing};
+use super::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use super::s3_server::{ACCESS_KEY, SECRET_KEY};
 
 pub const ROLE: &str = "lakemill-role";
@@ -77,12 +77,12 @@ impl Aws {
     }
 
     /// Simulates an AWS store: requests with the token of a valid session pass.
-    pub fn gate(&self) -> impl Fn(&mut Passing) -> Act + Send + Sync + use<> {
+    pub fn gate(&self) -> impl Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync + use<> {
         let state = Arc::clone(&self.state);
         move |passing| {
             let token = query(&passing.target).remove("X-Amz-Security-Token").unwrap_or_default();
             let (code, message) = match end_of(&state, &token) {
-                Some(end) if Utc::now() < end => return Act::Forward,
+                Some(end) if Utc::now() < end => return ProxyAction::Forward,
                 Some(_) => ("ExpiredToken", "The provided token has expired."),
                 None => ("InvalidToken", "The provided token is malformed or otherwise invalid."),
             };
@@ -91,7 +91,7 @@ impl Aws {
     }
 
     /// Simulates other services, whose requests are signed in headers: returns the error code of a refusal.
-    pub fn gate_of_headers(&self) -> impl Fn(&Passing) -> Result<(), &'static str> + Send + Sync + use<> {
+    pub fn gate_of_headers(&self) -> impl Fn(&ProxiedRequest) -> Result<(), &'static str> + Send + Sync + use<> {
         let state = Arc::clone(&self.state);
         move |passing| match end_of(&state, passing.header("x-amz-security-token").unwrap_or_default()) {
             Some(end) if Utc::now() < end => Ok(()),
@@ -112,14 +112,14 @@ fn query(target: &str) -> HashMap<String, String> {
     url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-fn reply(status: &str, body: &str) -> Act {
+fn reply(status: &str, body: &str) -> ProxyAction {
     let length = body.len();
-    Act::Answer(
+    ProxyAction::Answer(
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").into_bytes(),
     )
 }
 
-fn answer(state: &Mutex<State>, passing: &Passing) -> Act {
+fn answer(state: &Mutex<State>, passing: &ProxiedRequest) -> ProxyAction {
     {
         let behaviour = &mut state.lock().behaviour;
         if behaviour.failures > 0 {
@@ -133,7 +133,7 @@ fn answer(state: &Mutex<State>, passing: &Passing) -> Act {
         ("PUT", "/latest/api/token") => {
             let seconds = passing.header("x-aws-ec2-metadata-token-ttl-seconds").and_then(|text| text.parse().ok());
             if state.lock().behaviour.loses_sessions {
-                return Act::Close;
+                return ProxyAction::Close;
             }
             match seconds {
                 Some(1..=21_600_u32) => reply("200 OK", SESSION.replace(' ', "-").as_str()),
@@ -175,7 +175,7 @@ fn document(state: &Mutex<State>, more: &str) -> String {
     )
 }
 
-fn assume_role(state: &Mutex<State>, body: &[u8]) -> Act {
+fn assume_role(state: &Mutex<State>, body: &[u8]) -> ProxyAction {
     let form: HashMap<String, String> = url::form_urlencoded::parse(body).into_owned().collect();
     let is = |name: &str, value: &str| form.get(name).is_some_and(|found| found == value);
     if !is("Action", "AssumeRoleWithWebIdentity") || !is("Version", "2011-06-15") || !is("RoleArn", ROLE_ARN) {
@@ -193,7 +193,7 @@ fn assume_role(state: &Mutex<State>, body: &[u8]) -> Act {
     )
 }
 
-fn refuse(code: &str, message: &str) -> Act {
+fn refuse(code: &str, message: &str) -> ProxyAction {
     let xml = format!(
         "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
     );

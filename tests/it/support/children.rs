@@ -55,7 +55,7 @@ static REAPER_PROCESS: LazyLock<Mutex<Child>> = LazyLock::new(|| {
     Mutex::new(reaper.current_dir("/").process_group(0).spawn().unwrap())
 });
 
-fn tell(line: &str) {
+fn send_to_reaper(line: &str) {
     // The pipe is intact even if a test panicked.
     let mut reaper = REAPER_PROCESS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     reaper.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -73,7 +73,7 @@ impl Reaped for Command {
     fn spawn_reaped(&mut self) -> io::Result<Child> {
         LazyLock::force(&REAPER_PROCESS);
         let child = self.process_group(0).spawn()?;
-        tell(&format!("group {}", child.id()));
+        send_to_reaper(&format!("group {}", child.id()));
         Ok(child)
     }
 
@@ -84,5 +84,5 @@ impl Reaped for Command {
 
 /// Removes the folder when the tests' process has ended: for folders that no value owns.
 pub fn remove_at_end(folder: &Path) {
-    tell(&format!("folder {}", folder.display()));
+    send_to_reaper(&format!("folder {}", folder.display()));
 }

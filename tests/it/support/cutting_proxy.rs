@@ -37,7 +37,7 @@ pub struct CuttingProxy {
 }
 
 impl CuttingProxy {
-    pub fn to(port: u16) -> Self {
+    pub fn new(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());

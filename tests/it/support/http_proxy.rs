@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A request as it passes.
 #[derive(Debug, Clone)]
-pub struct Passing {
+pub struct ProxiedRequest {
     pub method: String,
     /// Path and query.
     pub target: String,
@@ -19,7 +19,7 @@ pub struct Passing {
     pub earlier: usize,
 }
 
-impl Passing {
+impl ProxiedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -37,7 +37,7 @@ pub struct Answered {
 }
 
 /// The action for a request.
-pub enum Act {
+pub enum ProxyAction {
     Forward,
     /// Waits before the server sees the request.
     Delay(Duration),
@@ -55,8 +55,8 @@ pub enum Act {
     Change(fn(&mut Answered)),
 }
 
-type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
-type Seen = dyn Fn(&Passing, &str) + Send + Sync;
+type Rule = dyn Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync;
+type ResponseObserver = dyn Fn(&ProxiedRequest, &str) + Send + Sync;
 
 /// A proxy on a free port. Its threads end when it is dropped and its clients have disconnected.
 pub struct HttpProxy {
@@ -67,7 +67,7 @@ pub struct HttpProxy {
 struct Shared {
     upstream: SocketAddr,
     rule: Box<Rule>,
-    seen: Box<Seen>,
+    seen: Box<ResponseObserver>,
     /// Held during an exchange with the server: exclusively by writes, shared by reads.
     turn: RwLock<()>,
     stop: Arc<AtomicBool>,
@@ -76,7 +76,10 @@ struct Shared {
 impl HttpProxy {
     /// Applies `rule`. One write at a time reaches the server: in test servers, unlike real stores, checking a
     /// precondition and writing are not atomic.
-    pub fn start(upstream: SocketAddr, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> Self {
+    pub fn start(
+        upstream: SocketAddr,
+        rule: impl Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync + 'static,
+    ) -> Self {
         Self::start_seen(upstream, rule, |_, _| {})
     }
 
@@ -84,8 +87,8 @@ impl HttpProxy {
     /// status, for writes in the order in which they took effect, whether or not the response arrives.
     pub fn start_seen(
         upstream: SocketAddr,
-        rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static,
-        seen: impl Fn(&Passing, &str) + Send + Sync + 'static,
+        rule: impl Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync + 'static,
+        seen: impl Fn(&ProxiedRequest, &str) + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -129,28 +132,28 @@ fn serve(shared: &Shared, client: TcpStream) -> std::io::Result<()> {
         let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let mut body = vec![0; length_of(&headers).unwrap_or(0)];
         reader.read_exact(&mut body)?;
-        let mut passing = Passing { method, target, headers, body, earlier };
+        let mut passing = ProxiedRequest { method, target, headers, body, earlier };
         match (shared.rule)(&mut passing) {
-            Act::Forward => send(&mut client, &exchange(shared, &mut upstream, &passing)?)?,
-            Act::Delay(time) => {
+            ProxyAction::Forward => send(&mut client, &exchange(shared, &mut upstream, &passing)?)?,
+            ProxyAction::Delay(time) => {
                 std::thread::sleep(time);
                 send(&mut client, &exchange(shared, &mut upstream, &passing)?)?;
             }
-            Act::LoseAnswer => return exchange(shared, &mut upstream, &passing).map(drop),
-            Act::Close => return Ok(()),
-            Act::Answer(bytes) => return client.write_all(&bytes),
-            Act::CutAfter(bytes) => {
+            ProxyAction::LoseAnswer => return exchange(shared, &mut upstream, &passing).map(drop),
+            ProxyAction::Close => return Ok(()),
+            ProxyAction::Answer(bytes) => return client.write_all(&bytes),
+            ProxyAction::CutAfter(bytes) => {
                 let answered = exchange(shared, &mut upstream, &passing)?;
                 send_part(&mut client, &answered, bytes)?;
                 return reset(&client);
             }
-            Act::StallAfter(bytes) => {
+            ProxyAction::StallAfter(bytes) => {
                 let answered = exchange(shared, &mut upstream, &passing)?;
                 send_part(&mut client, &answered, bytes)?;
                 let _ = reader.read(&mut [0]);
                 return Ok(());
             }
-            Act::Change(change) => {
+            ProxyAction::Change(change) => {
                 let mut answered = exchange(shared, &mut upstream, &passing)?;
                 change(&mut answered);
                 send(&mut client, &answered)?;
@@ -168,7 +171,7 @@ fn reset(stream: &TcpStream) -> std::io::Result<()> {
 fn exchange(
     shared: &Shared,
     upstream: &mut Option<BufReader<TcpStream>>,
-    passing: &Passing,
+    passing: &ProxiedRequest,
 ) -> std::io::Result<Answered> {
     let reads = matches!(passing.method.as_str(), "GET" | "HEAD");
     let _reading = reads.then(|| shared.turn.read().unwrap());
@@ -202,7 +205,7 @@ fn exchange(
 /// The body, and whether the connection can be reused.
 fn read_body(
     reader: &mut BufReader<TcpStream>,
-    passing: &Passing,
+    passing: &ProxiedRequest,
     status_line: &str,
     headers: &[(String, String)],
 ) -> std::io::Result<(Vec<u8>, bool)> {

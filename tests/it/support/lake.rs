@@ -65,7 +65,7 @@ pub fn quick_folder() -> tempfile::TempDir {
 
 /// Parameters of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct How {
+pub struct RunParams {
     pub threads: usize,
     pub memory: u64,
     pub clean: bool,
@@ -74,7 +74,7 @@ pub struct How {
     pub changed: Option<&'static [&'static str]>,
 }
 
-impl How {
+impl RunParams {
     pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false, settle: false, changed: None };
 
     pub fn new(threads: usize, memory: u64) -> Self {
@@ -97,7 +97,7 @@ impl How {
 
 /// Peak scratch usage of a run's conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ScratchPeak {
     /// Spilled rows, including buffered ones and rejects.
     pub spills: BTreeSet<PathBuf>,
     /// Parquet files, including drafts.
@@ -110,7 +110,7 @@ pub struct Seen {
 struct Watcher {
     scratch: PathBuf,
     converts: AtomicBool,
-    seen: Mutex<Seen>,
+    seen: Mutex<ScratchPeak>,
 }
 
 impl RunObserver for Watcher {
@@ -165,7 +165,7 @@ pub struct Lake {
     pub slug: Slug,
     ticks: Ticks,
     scratch: Arc<tempfile::TempDir>,
-    seen: Mutex<Seen>,
+    seen: Mutex<ScratchPeak>,
 }
 
 impl Lake {
@@ -218,14 +218,14 @@ impl Lake {
         self.memory.delete(Bucket::Lake, &[self.key(source)], &WriteOptions::default()).unwrap();
     }
 
-    pub fn run(&self, how: How) -> Result<RunResult, RunFailure> {
+    pub fn run(&self, how: RunParams) -> Result<RunResult, RunFailure> {
         let (result, seen) = run_on(&self.store, &self.pipeline, &self.ticks, self.scratch.path(), how);
         *self.seen.lock().unwrap() = seen;
         result
     }
 
     /// Scratch usage of the last run.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> ScratchPeak {
         self.seen.lock().unwrap().clone()
     }
 
@@ -245,11 +245,11 @@ pub fn run_on(
     pipeline: &Pipeline,
     clock: &dyn Clock,
     scratch: &Path,
-    how: How,
-) -> (Result<RunResult, RunFailure>, Seen) {
+    how: RunParams,
+) -> (Result<RunResult, RunFailure>, ScratchPeak) {
     let lease = match LocalLease::next(store, &Slug::parse("x").unwrap(), clock) {
         Ok(lease) => lease,
-        Err(error) => return (Err(error.into()), Seen::default()),
+        Err(error) => return (Err(error.into()), ScratchPeak::default()),
     };
     let folder = tempfile::tempdir_in(scratch).unwrap();
     let resources = Resources { threads: how.threads, memory_bytes: how.memory, scratch: folder.path().to_owned() };

@@ -31,7 +31,7 @@ pub enum Tags {
     /// From a counter: every write gives a new tag, as in some stores.
     Counter,
     /// From the second of the write and the size, like files on file systems that keep times in whole seconds.
-    Second,
+    MtimeSecond,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl MemoryStore {
         let seconds = self.clock.as_ref().map_or(1_600_000_000 + state.writes as i64, |c| c.now().timestamp());
         let modified = DateTime::from_timestamp(seconds, 0).unwrap();
         let etag = ETag(match (self.tags, hash) {
-            (Tags::Second, _) => file_tag::of_second(seconds, &bytes.len().to_string()),
+            (Tags::MtimeSecond, _) => file_tag::of_second(seconds, &bytes.len().to_string()),
             (_, Some(hash)) => hash[..16].iter().map(|b| format!("{b:02x}")).collect(),
             (_, None) => format!("write-{}", state.writes),
         });

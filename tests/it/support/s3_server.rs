@@ -13,7 +13,7 @@ use lakemill::config::{Buckets, Secret, StoreCredentials};
 use lakemill::runtime::SystemClock;
 
 use super::children::{Reaped as _, remove_at_end};
-use super::http_proxy::{Act, HttpProxy, Passing};
+use super::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 
 pub const ACCESS_KEY: &str = "lakemill-test";
 /// With characters that must be encoded wherever they are not hashed.
@@ -131,7 +131,7 @@ impl S3Server {
             let mut server = server.spawn_reaped().unwrap();
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             if answers(address, &mut server) {
-                let serial = HttpProxy::start(address, |_| Act::Forward);
+                let serial = HttpProxy::start(address, |_| ProxyAction::Forward);
                 let root = buckets_are_folders.then(|| folder.clone());
                 return Self { address, root, has_tls: false, serial };
             }
@@ -159,7 +159,7 @@ impl S3Server {
     }
 
     /// A proxy in front of the server that applies `rule`, and passes one write at a time.
-    pub fn behind(&self, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> HttpProxy {
+    pub fn behind(&self, rule: impl Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync + 'static) -> HttpProxy {
         HttpProxy::start(self.address, rule)
     }
 

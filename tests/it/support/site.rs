@@ -25,7 +25,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 use super::children::Reaped as _;
-use super::http_proxy::{Act, HttpProxy, Passing};
+use super::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use super::lake::quick_folder;
 use super::program::{lakemill, mapping};
 use super::redis_server::RedisServer;
@@ -71,14 +71,14 @@ impl Monitor {
     fn new(server: &S3Server) -> Self {
         let (closed, objects_read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (shut, count) = (Arc::clone(&closed), Arc::clone(&objects_read));
-        let rule = move |passing: &mut Passing| {
+        let rule = move |passing: &mut ProxiedRequest| {
             if shut.load(Ordering::SeqCst) {
-                return Act::Close;
+                return ProxyAction::Close;
             }
             if passing.method == "GET" && !passing.target.contains("list-type=") {
                 count.fetch_add(1, Ordering::SeqCst);
             }
-            Act::Forward
+            ProxyAction::Forward
         };
         Self { closed, objects_read, proxy: server.behind(rule) }
     }

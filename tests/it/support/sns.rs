@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::children::Reaped as _;
-use super::http_proxy::{Act, HttpProxy, Passing};
+use super::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 
 pub const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:lake";
 const TOKEN: &str = "2336412f37fb687f5d51e6e241d09c805a5a57b30d712f794cc5f6a988666d92768dd60a747ba6f3beb71854e285d6ad";
@@ -63,7 +63,7 @@ impl Sns {
         let (requests, is_away) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<bool>>::default());
         let (seen, away) = (Arc::clone(&requests), Arc::clone(&is_away));
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
-        let proxy = HttpProxy::start(nowhere, move |passing: &mut Passing| {
+        let proxy = HttpProxy::start(nowhere, move |passing: &mut ProxiedRequest| {
             seen.lock().push(passing.target.clone());
             let confirms = format!("/?Action=ConfirmSubscription&TopicArn={TOPIC}&Token={TOKEN}");
             match passing.target.as_str() {
@@ -121,9 +121,9 @@ impl Sns {
     }
 }
 
-fn reply(status: &str, body: &str) -> Act {
+fn reply(status: &str, body: &str) -> ProxyAction {
     let length = body.len();
-    Act::Answer(
+    ProxyAction::Answer(
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").into_bytes(),
     )
 }

@@ -74,7 +74,7 @@ impl Fixture {
     }
 
     /// Files in the cache, and their bytes.
-    fn held(&self) -> (usize, u64) {
+    fn cached_files(&self) -> (usize, u64) {
         let files: Vec<u64> = sizes(&self.slot().join("files"));
         assert_eq!(sizes(&self.slot().join("tmp")), [0; 0], "nothing half is left");
         (files.len(), files.iter().sum())
@@ -97,10 +97,10 @@ fn file_is_fetched_once_and_survives_a_restart() {
     let f = Fixture::new(100);
     drop(f.provide(&["a", "b"]).unwrap());
     drop(f.provide(&["b", "a", "a"]).unwrap());
-    assert_eq!((f.gets(), f.held()), (2, (2, 20)));
+    assert_eq!((f.gets(), f.cached_files()), (2, (2, 20)));
     let f = f.reopen();
     drop(f.provide(&["a", "b"]).unwrap());
-    assert_eq!((f.gets(), f.held()), (2, (2, 20)));
+    assert_eq!((f.gets(), f.cached_files()), (2, (2, 20)));
 }
 
 #[test]
@@ -125,12 +125,12 @@ fn least_recently_used_files_are_evicted_and_pinned_ones_stay() {
         drop(f.provide(keys).unwrap());
     }
     drop(f.provide(&["d"]).unwrap());
-    assert_eq!((f.gets(), f.held()), (4, (3, 30)));
+    assert_eq!((f.gets(), f.cached_files()), (4, (3, 30)));
     drop(f.provide(&["a", "b", "d"]).unwrap());
     assert_eq!(f.gets(), 4, "`c` went");
     let held = f.provide(&["a"]).unwrap();
     drop(f.provide(&["c", "e"]).unwrap());
-    assert_eq!((f.gets(), f.held()), (6, (3, 30)));
+    assert_eq!((f.gets(), f.cached_files()), (6, (3, 30)));
     drop(f.provide(&["a"]).unwrap());
     assert_eq!(f.gets(), 6, "`a` was in use");
     drop(held);
@@ -141,7 +141,7 @@ fn files_larger_than_the_cache_report_both_sizes() {
     let f = Fixture::new(25);
     let error = f.provide(&["a", "b", "c"]).err().unwrap();
     assert!(matches!(error, CacheError::TooLarge { needed: 30, bytes_max: 25 }), "{error}");
-    assert_eq!((f.gets(), f.held()), (0, (0, 0)));
+    assert_eq!((f.gets(), f.cached_files()), (0, (0, 0)));
     drop(f.provide(&["a", "b"]).unwrap());
 }
 
@@ -151,14 +151,14 @@ fn query_waits_for_room_and_continues_once_it_is_free() {
     let held = f.provide(&["a", "b"]).unwrap();
     let error = f.provide_within(&["c"], Duration::from_millis(50)).err().unwrap();
     assert!(matches!(error, CacheError::Busy), "{error}");
-    assert_eq!(f.held(), (2, 20));
+    assert_eq!(f.cached_files(), (2, 20));
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| f.provide(&["c", "d"]).map(drop));
         std::thread::sleep(Duration::from_millis(50));
         drop(held);
         waits.join().unwrap().unwrap();
     });
-    assert_eq!(f.held(), (2, 20));
+    assert_eq!(f.cached_files(), (2, 20));
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn failed_fetch_leaves_no_partial_file() {
     }
     let error = f.provide(&["a"]).err().unwrap();
     assert!(matches!(error, CacheError::Store(_)), "{error}");
-    assert_eq!((f.gets(), f.held()), (2, (0, 0)));
+    assert_eq!((f.gets(), f.cached_files()), (2, (0, 0)));
     f.store.during_get(3, 4, || Err(std::io::ErrorKind::ConnectionReset.into()));
     drop(f.provide(&["a"]).unwrap());
-    assert_eq!((f.gets(), f.held()), (4, (1, 10)), "one that broke off once is read again");
+    assert_eq!((f.gets(), f.cached_files()), (4, (1, 10)), "one that broke off once is read again");
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn content_with_wrong_digest_is_not_cached() {
     let of = |content: &[u8], into| WantedFile { sha256: sha256_hex(content), ..f.wanted("a", into) };
     let error = f.cache.provide(&f.store, &[of(b"another", "other")], deadline).err().unwrap();
     assert!(matches!(error, CacheError::Gone { .. }) && error.to_string().contains("a"), "{error}");
-    assert_eq!((f.gets(), f.held()), (1, (0, 0)));
+    assert_eq!((f.gets(), f.cached_files()), (1, (0, 0)));
     drop(f.cache.provide(&f.store, &[of(b"aaaaaaaaaa", "own")], deadline).unwrap());
-    assert_eq!((f.gets(), f.held()), (2, (1, 10)));
+    assert_eq!((f.gets(), f.cached_files()), (2, (1, 10)));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn missing_or_replaced_object_is_reported() {
         let error = f.cache.provide(&f.store, &[wanted], deadline).err().unwrap();
         assert!(matches!(error, CacheError::Gone { .. }), "{error}");
     }
-    assert_eq!(f.held(), (0, 0));
+    assert_eq!(f.cached_files(), (0, 0));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn leftovers_and_incomplete_files_are_deleted_at_start() {
     std::fs::write(files.join("nonsense"), "x").unwrap();
     std::fs::write(f.slot().join("tmp/half"), "x").unwrap();
     let f = f.reopen();
-    assert_eq!(f.held(), (1, 10));
+    assert_eq!(f.cached_files(), (1, 10));
     drop(f.provide(&["a", "b"]).unwrap());
     assert_eq!(f.gets(), 3);
 }
@@ -239,7 +239,7 @@ fn deleted_or_truncated_cache_file_is_fetched_again() {
     std::fs::write(&cut, "cut").unwrap();
     std::fs::rename(&cut, file()).unwrap();
     drop(f.provide(&["a"]).unwrap());
-    assert_eq!((f.gets(), f.held()), (3, (1, 10)));
+    assert_eq!((f.gets(), f.cached_files()), (3, (1, 10)));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn cached_files_from_before_a_reboot_are_deleted() {
     drop(f.provide(&["a"]).unwrap());
     std::fs::write(f.slot().join("boot"), "another start").unwrap();
     let f = f.reopen();
-    assert_eq!(f.held(), (0, 0));
+    assert_eq!(f.cached_files(), (0, 0));
 }
 
 #[test]
@@ -258,11 +258,11 @@ fn processes_share_the_cache_folder_without_interference() {
     let other = Cache::open(&f.path("files"), 100).unwrap();
     let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
     drop(other.provide(&f.store, &[f.wanted("a", "theirs")], deadline).unwrap());
-    assert_eq!((f.gets(), f.held()), (2, (1, 10)));
+    assert_eq!((f.gets(), f.cached_files()), (2, (1, 10)));
     drop(other);
     // The next process removes the files of the dead one.
     let f = f.reopen();
-    assert_eq!(f.held(), (1, 10));
+    assert_eq!(f.cached_files(), (1, 10));
     assert!(!f.path("files/slot-01/files").exists());
 }
 
@@ -288,13 +288,13 @@ fn pooled_files_stay_until_a_query_needs_room() {
     for other in ["c", "d", "e"] {
         drop(f.provide(&[other]).unwrap());
     }
-    assert_eq!((f.gets(), f.held()), (5, (3, 30)));
+    assert_eq!((f.gets(), f.cached_files()), (5, (3, 30)));
     let taken = f.cache.take_staged(&key(&["a", "b"])).unwrap();
     assert!(f.cache.take_staged(&key(&["a", "b"])).is_none(), "one query has it");
     f.cache.return_staged(taken);
     drop(f.provide(&["c", "d"]).unwrap());
     assert!(!folder.exists() && f.cache.take_staged(&key(&["a", "b"])).is_none());
-    assert!(f.held().1 <= 30);
+    assert!(f.cached_files().1 <= 30);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{check_outages, on_both};
 use crate::support::browser::{Browser, Reply};
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::program::mapping;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Service, Site, await_some, slug};
@@ -369,7 +369,7 @@ fn one_of_concurrent_saves_succeeds_without_store_preconditions() {
     let proxy = s3s_fs().behind(|passing| {
         passing.drop_header("if-match");
         passing.drop_header("if-none-match");
-        Act::Forward
+        ProxyAction::Forward
     });
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     race(&site);
@@ -477,7 +477,7 @@ fn config_routes_fail_while_a_store_is_unavailable() {
 #[test]
 fn store_failure_is_reported_without_internals() {
     let site = Site::new(Kind::Fleet);
-    let proxy = s3s_fs().behind(|_| Act::Close);
+    let proxy = s3s_fs().behind(|_| ProxyAction::Close);
     for (name, value, code) in [
         ("S3_BUCKET_PIPELINES", "no-such-bucket", "bucket_not_found"),
         ("OBJ_ENDPOINT_URL", proxy.url().as_str(), "s3_error"),

@@ -11,7 +11,7 @@ use super::on_both;
 use super::tables::TripsSite;
 use crate::support::browser::Browser;
 use crate::support::concurrent::{Body, with_background};
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::manifests::Manifest;
 use crate::support::program::mapping;
 use crate::support::s3_server::s3s_fs;
@@ -136,9 +136,9 @@ fn queries_with_slow_files_release_their_child_and_time_out() {
         if request.method == "GET" && request.target.contains(".parquet") {
             seen.store(true, Ordering::SeqCst);
             // Longer than a query may take.
-            return Act::Delay(Duration::from_secs(12));
+            return ProxyAction::Delay(Duration::from_secs(12));
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let web = trips.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
     let browser = Browser { address: web.address(), ..trips.browser.clone() };
@@ -162,7 +162,7 @@ fn store_failure_during_a_query_is_reported() {
     let (rule, upstream) = (Arc::clone(&broken), s3s_fs());
     let proxy = upstream.behind(move |request| {
         let fetches = request.method == "GET" && request.target.contains(".parquet");
-        if fetches && rule.load(Ordering::SeqCst) { Act::CutAfter(20) } else { Act::Forward }
+        if fetches && rule.load(Ordering::SeqCst) { ProxyAction::CutAfter(20) } else { ProxyAction::Forward }
     });
     let web = trips.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
     let browser = Browser { address: web.address(), ..trips.browser.clone() };
@@ -189,7 +189,7 @@ fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
         if is_wanted && !held.swap(true, Ordering::SeqCst) {
             await_that("the commit", || go.load(Ordering::SeqCst));
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let web = trips.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
     let browser = Browser { address: web.address(), ..trips.browser.clone() };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use crate::support::http_client::send;
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
@@ -188,7 +188,7 @@ fn store_hanging_for_one_pipeline_delays_no_other_window() {
             // Ends when the test drops the other end, also by a panic.
             let _ = hung.lock().unwrap().recv_timeout(std::time::Duration::from_secs(120));
         }
-        Act::Forward
+        ProxyAction::Forward
     });
     let names = ["stuck", "p0", "p1", "p2"];
     for name in names {

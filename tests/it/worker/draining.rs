@@ -25,7 +25,7 @@ on_both!(
 
 /// Waits for the end of a worker that started with `--drain` or `--once`.
 #[track_caller]
-fn ends_with(mut worker: Service, status: i32) -> String {
+fn assert_exits_with(mut worker: Service, status: i32) -> String {
     assert_eq!(worker.await_exit(), Some(status), "{}", worker.log());
     worker.log()
 }
@@ -52,12 +52,12 @@ fn drain_does_all_that_is_queued_and_what_windows_hold(site: Site) {
     site.automatic_pipeline("events");
     site.put("events", "in/a.csv", "a,b\nx,1\n");
     site.kv.extend_windows(&[slug("events")]).unwrap();
-    let log = ends_with(site.one_shot("--drain", &[]), 0);
+    let log = assert_exits_with(site.one_shot("--drain", &[]), 0);
     assert!(log.contains("nothing left to do; worker ends") && log.contains("worker stopped"), "{log}");
     jobs.iter().for_each(|job| completed(&site, job));
     assert_eq!(site.records("events").iter().map(|job| job.status).collect::<Vec<_>>(), [JobStatus::Completed]);
     nothing_is_left(&site);
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
 }
 
 fn drain_compares_nothing_and_once_compares_everything(site: Site) {
@@ -65,14 +65,14 @@ fn drain_compares_nothing_and_once_compares_everything(site: Site) {
     site.put("changed", "in/a.csv", "a,b\nx,1\n");
     site.pipeline("manual", &json!({}));
     site.put("manual", "in/a.csv", "a,b\nx,1\n");
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
     assert_eq!(site.records("changed"), []);
     // Whether or not others compare at intervals.
     for (round, more) in [&[][..], &[("SVC_RECONCILE_SECONDS", "0")]].into_iter().enumerate() {
-        ends_with(site.one_shot("--once", more), 0);
+        assert_exits_with(site.one_shot("--once", more), 0);
         assert_eq!(site.records("changed").len(), round + 1);
         nothing_is_left(&site);
-        ends_with(site.one_shot("--once", more), 0);
+        assert_exits_with(site.one_shot("--once", more), 0);
         assert_eq!(site.records("changed").len(), round + 1, "no change, no run");
         site.put("changed", &format!("in/{round}.csv"), "a,b\ny,2\n");
     }
@@ -84,19 +84,19 @@ fn failed_job_is_reported_once_by_the_exit_status(site: Site) {
     three_days(&site);
     strict_pipeline(&site, "bad");
     let (bad, good) = (site.enqueue("bad"), site.enqueue("p"));
-    let log = ends_with(site.one_shot("--drain", &[]), 1);
+    let log = assert_exits_with(site.one_shot("--drain", &[]), 1);
     assert!(log.contains("\"completed\":1,\"failed\":1"), "{log}");
     assert_eq!(site.record(&bad).unwrap().error.unwrap().code, RunErrorCode::TooManyRejects);
     completed(&site, &good);
     nothing_is_left(&site);
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
 }
 
 fn cancelled_job_is_no_failure(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     assert_eq!(site.kv.cancel(&job.pipeline, &job.job_id).unwrap(), CancelOutcome::Requested);
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
     assert_eq!(site.record(&job).unwrap().error.unwrap().code, RunErrorCode::Cancelled);
 }
 
@@ -104,7 +104,7 @@ fn cancelled_job_is_no_failure(site: Site) {
 fn entry_that_is_no_job_is_a_failure() {
     let site = Site::new(Kind::Fleet);
     xadd(&site, &["job_id", "x", "pipeline", "../p"]);
-    ends_with(site.one_shot("--drain", &[]), 1);
+    assert_exits_with(site.one_shot("--drain", &[]), 1);
     assert_eq!(site.kv.counts().unwrap().dead, 1);
 }
 
@@ -115,11 +115,11 @@ fn stop_signal_ends_a_drain_after_its_job_with_its_own_status(site: Site) {
     worker.await_log("job started");
     let next = site.enqueue("p");
     worker.signal(Signal::TERM);
-    let log = ends_with(worker, 75);
+    let log = assert_exits_with(worker, 75);
     assert!(log.contains("stopped by a signal before everything was done; start it again"), "{log}");
     completed(&site, &job);
     assert!(site.record(&next).is_none());
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
     completed(&site, &next);
     nothing_is_left(&site);
 }
@@ -129,7 +129,7 @@ fn job_of_a_dead_worker_is_done_before_the_end(site: Site) {
     let job = site.enqueue("p");
     let mut dead = site.one_shot("--drain", &[("FAILPOINTS", "worker::started=return(kill)")]);
     assert_eq!(dead.await_exit(), None);
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
     completed(&site, &job);
     nothing_is_left(&site);
 }
@@ -139,7 +139,7 @@ fn job_of_a_live_worker_does_not_hold_up_the_end(site: Site) {
     let job = site.enqueue("p");
     let busy = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(600000)"), ("SVC_DRAIN_SECONDS", "0")]);
     busy.await_log("job started");
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
     assert!(site.record(&job).is_none());
     assert_eq!(site.kv.counts().unwrap().pending, 1, "it still runs");
 }
@@ -152,7 +152,7 @@ fn pipeline_that_cannot_be_compared_is_a_failure(site: Site) {
     let root = json!({ "version": 1_000_000 }).to_string();
     let key = "pipelines/newer/manifests/t.json";
     site.store.put(Bucket::Pipelines, key, root.as_bytes(), &WriteOptions::default()).unwrap();
-    let log = ends_with(site.one_shot("--once", &[]), 1);
+    let log = assert_exits_with(site.one_shot("--once", &[]), 1);
     assert!(log.contains("comparing the lake failed; pipeline skipped"), "{log}");
     assert_eq!(site.records("other").len(), 1);
 }
@@ -166,7 +166,7 @@ fn store_that_is_away_is_waited_for() {
     let worker = site.one_shot("--drain", &[]);
     worker.await_log("probe failed");
     site.restore_store();
-    ends_with(worker, 0);
+    assert_exits_with(worker, 0);
     completed(&site, &job);
 }
 
@@ -175,7 +175,7 @@ fn queue_that_lost_its_data_is_made_up_for_before_the_end() {
     let site = Site::fleet(RedisServer::durable());
     site.automatic_pipeline("p");
     site.put("p", "in/a.csv", "a,b\nx,1\n");
-    ends_with(site.one_shot("--drain", &[]), 0);
+    assert_exits_with(site.one_shot("--drain", &[]), 0);
     assert_eq!(site.records("p").len(), 1);
     nothing_is_left(&site);
 }
@@ -188,7 +188,7 @@ fn failure_is_told_before_the_end() {
         .set("SVC_NOTIFY_SECRET", "key of the signatures in tests");
     strict_pipeline(&site, "bad");
     site.enqueue("bad");
-    ends_with(site.one_shot("--drain", &[]), 1);
+    assert_exits_with(site.one_shot("--drain", &[]), 1);
     assert_eq!(sink.events("run_failed").len(), 1);
 }
 
@@ -196,6 +196,6 @@ fn failure_is_told_before_the_end() {
 fn invalid_environment_and_arguments_have_their_own_statuses() {
     let mut site = Site::new(Kind::Embedded);
     site.set("OBJ_REGION", "");
-    ends_with(site.one_shot("--drain", &[]), 78);
-    ends_with(site.one_shot("--drained", &[]), 2);
+    assert_exits_with(site.one_shot("--drain", &[]), 78);
+    assert_exits_with(site.one_shot("--drained", &[]), 2);
 }

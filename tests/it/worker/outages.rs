@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{three_days, three_days_made};
 use crate::support::http_client::{get, send};
-use crate::support::http_proxy::{Act, HttpProxy};
+use crate::support::http_proxy::{HttpProxy, ProxyAction};
 use crate::support::redis_server::RedisServer;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, await_that, slug};
@@ -22,8 +22,8 @@ fn site_with_switch() -> (Site, Arc<AtomicBool>, HttpProxy) {
     let down = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&down);
     let proxy = s3s_fs().behind(move |_| match switch.load(Ordering::SeqCst) {
-        true => Act::Answer(UNAVAILABLE.to_vec()),
-        false => Act::Forward,
+        true => ProxyAction::Answer(UNAVAILABLE.to_vec()),
+        false => ProxyAction::Forward,
     });
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     (site, down, proxy)
@@ -114,8 +114,8 @@ fn site_with_one_pipeline_refused(pipeline: &str) -> (Site, Arc<AtomicBool>, Htt
     let down = Arc::new(AtomicBool::new(true));
     let (switch, part) = (Arc::clone(&down), format!("-lake/pipelines/{pipeline}/"));
     let proxy = s3s_fs().behind(move |passing| match switch.load(Ordering::SeqCst) && passing.target.contains(&part) {
-        true => Act::Answer(UNAVAILABLE.to_vec()),
-        false => Act::Forward,
+        true => ProxyAction::Answer(UNAVAILABLE.to_vec()),
+        false => ProxyAction::Forward,
     });
     site.set("OBJ_ENDPOINT_URL", &proxy.url());
     (site, down, proxy)

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{on_both, three_days, three_days_made};
 use crate::support::http_client::get;
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site, await_some, await_that};
 
@@ -85,7 +85,7 @@ fn rejected_record_keeps_the_job_in_the_queue() {
     let forbidden = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 41\r\nConnection: close\r\n\r\n<Error><Code>AccessDenied</Code></Error>\r\n";
     let proxy = s3s_fs().behind(move |passing| {
         let record = passing.target.contains("/jobs/") && passing.method != "GET" && passing.method != "HEAD";
-        if record { Act::Answer(forbidden.to_vec()) } else { Act::Forward }
+        if record { ProxyAction::Answer(forbidden.to_vec()) } else { ProxyAction::Forward }
     });
     let direct = site.env()["OBJ_ENDPOINT_URL"].clone();
     site.set("OBJ_ENDPOINT_URL", &proxy.url());

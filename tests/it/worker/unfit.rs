@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::disk::Disk;
 use crate::support::http_client::get;
-use crate::support::http_proxy::Act;
+use crate::support::http_proxy::ProxyAction;
 use crate::support::lake::Rng;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Service, Site, await_that};
@@ -100,8 +100,8 @@ fn worker_rejected_by_the_store_leaves_jobs_to_others() {
     let proxy = s3s_fs().behind(move |passing| {
         let write = passing.method == "PUT" || passing.method == "DELETE";
         match switch.load(Ordering::SeqCst) && write && passing.target.contains("-warehouse/") {
-            true => Act::Answer(forbidden.to_vec()),
-            false => Act::Forward,
+            true => ProxyAction::Answer(forbidden.to_vec()),
+            false => ProxyAction::Forward,
         }
     });
     let direct = site.env()["OBJ_ENDPOINT_URL"].clone();

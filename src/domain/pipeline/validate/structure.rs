@@ -54,22 +54,22 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
             continue;
         }
         match finding.then {
-            Then::Keep => report.push_always(finding.kind, &finding.at, finding.message),
-            Then::Cut(length) => {
+            NodeAction::Keep => report.push_always(finding.kind, &finding.at, finding.message),
+            NodeAction::Cut(length) => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 cut(value, &finding.at, length);
             }
-            Then::Judge => patterns.push((finding.at, finding.message)),
-            Then::Replace => {
+            NodeAction::Judge => patterns.push((finding.at, finding.message)),
+            NodeAction::Replace => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 report.replace(&finding.at);
                 take_out(value, &finding.at);
             }
-            Then::Lacks(member) => {
+            NodeAction::Lacks(member) => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 report.replace(&finding.at.key(&member));
             }
-            Then::Drop => {
+            NodeAction::Drop => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 unknown.push(finding.at);
             }
@@ -86,7 +86,7 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
 }
 
 /// What happens to the node of a finding.
-enum Then {
+enum NodeAction {
     Keep,
     /// Truncated to this many items, which bounds the work of other rules.
     Cut(usize),
@@ -104,7 +104,7 @@ struct Finding {
     kind: ProblemKind,
     at: Pointer,
     message: String,
-    then: Then,
+    then: NodeAction,
 }
 
 /// Removes the member, or replaces an item of an array by an empty one, so that the others keep their indices.
@@ -151,7 +151,7 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
                 let hint = suggest(name, known.iter().copied());
                 let hint = if hint.is_some() { did_you_mean(hint) } else { one_of(&known) };
                 let message = format!("unknown field {}{hint}", quoted(name));
-                add(ProblemKind::UnknownField, at.key(name), message, Then::Drop);
+                add(ProblemKind::UnknownField, at.key(name), message, NodeAction::Drop);
             }
         }
         ValidationErrorKind::Required { property } => {
@@ -159,26 +159,31 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
             let about = node["properties"][name]["description"].as_str().unwrap_or_default();
             let about = about.split(['.', ';']).next().unwrap_or_default().replace('\n', " ");
             let about = about.split(": ").next().unwrap_or_default().to_lowercase();
-            add(ProblemKind::MissingField, at, format!("missing field `{name}` ({about})"), Then::Lacks(name.into()));
+            add(
+                ProblemKind::MissingField,
+                at,
+                format!("missing field `{name}` ({about})"),
+                NodeAction::Lacks(name.into()),
+            );
         }
         ValidationErrorKind::Type { kind } => {
             let expected: Vec<&str> = types(kind).into_iter().map(a_type).collect();
-            add(ProblemKind::WrongType, at, expected_found(&list(&expected), value), Then::Replace);
+            add(ProblemKind::WrongType, at, expected_found(&list(&expected), value), NodeAction::Replace);
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             find_in_branches(at, value, context, out);
         }
         ValidationErrorKind::Constant { expected_value } => {
             let message = expected_found(&format!("`{expected_value}`"), value);
-            add(ProblemKind::InvalidValue, at, message, Then::Replace);
+            add(ProblemKind::InvalidValue, at, message, NodeAction::Replace);
         }
         ValidationErrorKind::Enum { options } => {
             let choices: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let (kind, message) = other_choice(value, &choices);
-            add(kind, at, message, Then::Replace);
+            add(kind, at, message, NodeAction::Replace);
         }
         ValidationErrorKind::Maximum { limit } | ValidationErrorKind::Minimum { limit } => {
-            add(range_kind(&at, value), at, range_message(node, limit, value), Then::Replace);
+            add(range_kind(&at, value), at, range_message(node, limit, value), NodeAction::Replace);
         }
         ValidationErrorKind::MaxItems { limit } => {
             let found = value.as_array().map_or(0, Vec::len);
@@ -186,28 +191,28 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
                 ProblemKind::Limit,
                 at,
                 format!("expected at most {limit} items, found {found}"),
-                Then::Cut(*limit as usize),
+                NodeAction::Cut(*limit as usize),
             );
         }
         ValidationErrorKind::MaxLength { limit } => {
             // The rules of the dialect have better messages for single characters.
-            let then = if *limit <= 8 { Then::Judge } else { Then::Replace };
+            let then = if *limit <= 8 { NodeAction::Judge } else { NodeAction::Replace };
             let found = value.as_str().map_or(0, |s| s.chars().count());
             add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"), then);
         }
         ValidationErrorKind::MinItems { limit } => {
             let message = format!("expected at least {limit} item, found an empty array");
-            add(ProblemKind::InvalidValue, at, message, Then::Keep);
+            add(ProblemKind::InvalidValue, at, message, NodeAction::Keep);
         }
         ValidationErrorKind::MinLength { .. } => {
-            add(ProblemKind::InvalidValue, at, "expected text, found an empty string".into(), Then::Judge);
+            add(ProblemKind::InvalidValue, at, "expected text, found an empty string".into(), NodeAction::Judge);
         }
         ValidationErrorKind::Pattern { pattern } => {
             let message = format!("expected text that matches `{pattern}`, found {}", quoted(&value.to_string()));
-            add(ProblemKind::InvalidValue, at, message, Then::Judge);
+            add(ProblemKind::InvalidValue, at, message, NodeAction::Judge);
         }
         // The schema uses no other keyword; if it ever does, the document is refused.
-        _ => add(ProblemKind::InvalidValue, at, error.to_string(), Then::Replace),
+        _ => add(ProblemKind::InvalidValue, at, error.to_string(), NodeAction::Replace),
     }
 }
 
@@ -248,7 +253,7 @@ fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<
     } else {
         other_choice(value, &choices)
     };
-    out.push(Finding { kind, at, message, then: Then::Replace });
+    out.push(Finding { kind, at, message, then: NodeAction::Replace });
 }
 
 /// A value outside the choices.

@@ -184,7 +184,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut CellKinds) -> Di
     if made.records.is_empty() {
         return made;
     }
-    let clean = judge(text, &mut made, kinds);
+    let clean = sample_cells(text, &mut made, kinds);
     let agree = made.agree as f64 / made.record_count() as f64;
     let strays = made.strays as f64 / made.records.len() as f64;
     let preamble = if made.first > 0 { 0.95 } else { 1.0 };
@@ -201,7 +201,7 @@ fn most_common(records: &[CutRecord]) -> usize {
 }
 
 /// Examines some cells: counts typed ones, and returns the share that was split cleanly.
-fn judge(text: &[u8], cut: &mut DialectCut, kinds: &mut CellKinds) -> f64 {
+fn sample_cells(text: &[u8], cut: &mut DialectCut, kinds: &mut CellKinds) -> f64 {
     let delimiter = cut.dialect.delimiter.clone();
     let suspects: Vec<u8> = SUSPECTS.into_iter().filter(|b| !delimiter.contains(b)).collect();
     let (mut clean, mut all) = (0usize, 0usize);

@@ -17,7 +17,7 @@ const TEXT_ONE_IN: usize = 10;
 const NAME_CHARS_MAX: usize = 100;
 
 /// Judges `first` by the records `below` it, all of the same width.
-pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) -> HeaderVerdict {
+pub fn detect(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) -> HeaderVerdict {
     let own: Vec<CellKind> = first.iter().map(|cell| kinds.of(cell)).collect();
     let texts = own.iter().filter(|kind| **kind == CellKind::Text).count();
     let verdict = |header, why: String| HeaderVerdict { header, why, guessed: false };
@@ -105,7 +105,7 @@ mod tests {
     fn verdict(lines: &[&str]) -> bool {
         let cells = |line: &str| line.split(',').map(|c| c.as_bytes().to_vec()).collect::<Vec<_>>();
         let below: Vec<_> = lines[1..].iter().map(|l| cells(l)).collect();
-        judge(&cells(lines[0]), &below, &mut CellKinds::new()).header
+        detect(&cells(lines[0]), &below, &mut CellKinds::new()).header
     }
 
     #[test]

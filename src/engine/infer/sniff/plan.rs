@@ -233,7 +233,7 @@ impl HeaderSettler<'_> {
             let why = format!("its {} cells are names, although the records below have {}", own.len(), cut.width);
             HeaderVerdict { header: true, why, guessed: false }
         } else {
-            header::judge(&own, &below, self.kinds)
+            header::detect(&own, &below, self.kinds)
         };
         self.comment(plan, record.start);
         if !verdict.header && self.names_in_comment(plan, record.start) {

@@ -17,9 +17,9 @@ export type Source = { table: string } | { sql: string };
 export interface Dimension {
   column: string;
   type: string;
-  /** Of a time: the unit it is truncated to. */
+  /** For times: the unit to truncate to. */
   grain?: Grain;
-  /** Of a number: the width of the bins. */
+  /** For numbers: the width of the bins. */
   bin?: number;
   /** Maximum number of values, those with the largest measure. */
   top?: number;
@@ -56,7 +56,7 @@ export interface ChartChoice {
 
 /** Label of the values beyond `top`. */
 export const OTHER = "Other";
-/** Most points of a scatter; of more rows a sample. */
+/** Maximum number of points of a scatter; more rows are sampled. */
 export const SAMPLE_ROWS = 5_000;
 
 export const GRAINS: Record<Grain, string> = {
@@ -129,7 +129,7 @@ export interface Names {
   measure: string;
 }
 
-/** A name that none of `taken` has, ignoring case as SQL does. */
+/** A name that isn't in `taken`, ignoring case as SQL does. */
 function free(name: string, taken: (string | undefined)[]): string {
   const known = new Set(taken.map((one) => one?.toLowerCase()));
   for (let n = 1; ; n += 1) {

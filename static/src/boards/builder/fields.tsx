@@ -45,7 +45,7 @@ interface Props {
 
 const named = (names: readonly string[]) => names.map((name) => [name, name] as const);
 
-/** How many values are shown, and what becomes of the others. */
+/** Chooses how many values are shown, and whether the others are grouped. */
 function Tops({ label, choice, of, onChange }: Omit<Props, "known"> & { label: string; of: "by" | "split" }) {
   const own = choice[of];
   if (!own || own.grain !== undefined || own.bin !== undefined) return null;

@@ -45,7 +45,7 @@ function largest(choice: ChartChoice, answer: QueryAnswer | undefined): number |
   return found.length > 0 ? found.reduce((most, one) => Math.max(most, one)) : undefined;
 }
 
-/** Builds a chart by fields, runs its SQL and shows both. */
+/** Builds a chart from fields, runs its SQL and shows both. */
 export default function Builder({ slug, choice, known, onChange, given, filled, onMade, actions }: BuilderProps) {
   const [shown, setShown] = useState(false);
   const sql = useMemo(() => statementOf(choice), [choice]);

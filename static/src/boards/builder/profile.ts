@@ -9,7 +9,7 @@ export interface ColumnProfile {
   type: string;
   /** Number of distinct values, approximate unless the profile is exact. */
   distinct: number;
-  /** Of numbers and times; times in milliseconds. */
+  /** For numbers and times; times in milliseconds. */
   min: number | undefined;
   max: number | undefined;
   /** Whether a time has a time of day other than midnight. */

@@ -3,7 +3,7 @@ import { condition } from "../../format/condition";
 import { identifier, literal } from "../../format/sql";
 import { type ChartChoice, type Dimension, namesOf, OTHER, type ParamUse, SAMPLE_ROWS } from "./choice";
 
-/** Rows of a table of rows as they are. */
+/** Maximum number of rows of an unaggregated result. */
 const ROWS_MAX = 1_000;
 /** Name of a query's result in the statement around it. */
 const RESULT = "result";
@@ -50,7 +50,7 @@ function measureOf({ aggregate, measure = "" }: ChartChoice): string {
   }
 }
 
-/** The text of a query without what ends it. */
+/** The text of a query without trailing semicolons and blanks. */
 const bare = (sql: string): string => sql.trim().replace(/[;\s]+$/, "");
 
 const isGrouping = ({ grain, bin, top }: Dimension): boolean =>

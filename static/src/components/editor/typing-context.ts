@@ -11,7 +11,7 @@ export interface TypingContext {
   from: number;
   /** Root of the document. */
   root: SyntaxNode | undefined;
-  /** Text of `root`. */
+  /** Text of the document. */
   text: string;
   /** Whether it is already quoted. */
   quoted: boolean;

@@ -54,7 +54,7 @@ interface Props {
   top: number;
   row: Row | undefined;
   layout: Layout;
-  /** Empty while rows move too fast to read. */
+  /** Empty while scrolling is too fast to read. */
   drawn: Range;
   /** Column of the cursor, if it is in this row. */
   active: number | undefined;

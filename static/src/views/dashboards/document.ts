@@ -16,7 +16,7 @@ interface PanelBase {
   id: string;
   title: string;
   description: string;
-  /** Of 12 columns. */
+  /** Width in columns of 12. */
   width: number;
   height: number | undefined;
 }

@@ -12,7 +12,7 @@ export function printChoice(choice: ChartChoice): string {
   return JSON.stringify(rest);
 }
 
-/** Parses a chart; undefined for the suggested one, and for what isn't one. */
+/** Parses a chart; undefined for the suggested or an invalid one. */
 export function parseChoice(text: string | undefined, table: string): ChartChoice | undefined {
   if (text === undefined || text === SUGGESTED) return undefined;
   try {

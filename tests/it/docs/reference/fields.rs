@@ -17,7 +17,7 @@ struct Section<'a> {
 
 impl Section<'_> {
     /// Whether it describes `node`: its fields, kinds, or values.
-    fn tells(&self, node: &Value) -> bool {
+    fn describes(&self, node: &Value) -> bool {
         if let Some(own) = self.node.get("properties") {
             return node.get("properties") == Some(own);
         }
@@ -181,7 +181,7 @@ impl<'a> Fields<'a> {
     }
 
     fn section(&self, node: &Value) -> Option<&Section<'a>> {
-        self.sections.iter().find(|section| section.tells(node))
+        self.sections.iter().find(|section| section.describes(node))
     }
 
     /// The type that a node allows.

@@ -82,7 +82,7 @@ fn remade(page: &Page, schema: &Value) -> String {
             continue;
         }
         let part = next.next().unwrap();
-        let made = made(&part.words, schema, &fields);
+        let made = generate(&part.words, schema, &fields);
         assert!(!made.trim().is_empty(), "{}: `{}` makes nothing", page.path, part.words);
         text.push_str(&format!("\n{}\n\n{END}\n", made.trim()));
         let closed = lines.by_ref().any(|line| line == END);
@@ -91,7 +91,7 @@ fn remade(page: &Page, schema: &Value) -> String {
     text
 }
 
-fn made(words: &str, schema: &Value, fields: &Fields<'_>) -> String {
+fn generate(words: &str, schema: &Value, fields: &Fields<'_>) -> String {
     match words.split_once(' ') {
         Some(("fields", pointer)) => fields.table(fields.at(pointer), &BTreeSet::new()),
         Some(("shared", pointer)) => fields.shared(pointer),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lakemill::ports::store::Bucket;
 
 use crate::faults::checker::{History, Written};
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use crate::support::lake::Rng;
 use crate::support::s3_server::s3s_fs;
 
@@ -26,9 +26,9 @@ pub struct FaultRates {
 const ANSWER_500: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const ANSWER_503: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-fn act(rates: &FaultRates, rng: &mut Rng, passing: &Passing) -> Act {
+fn act(rates: &FaultRates, rng: &mut Rng, passing: &ProxiedRequest) -> ProxyAction {
     if rates.away {
-        return Act::Close;
+        return ProxyAction::Close;
     }
     let roll = rng.below(1_000);
     let chances = [rates.status_500, rates.status_503, rates.slow, rates.reset, rates.lost_answer];
@@ -39,13 +39,13 @@ fn act(rates: &FaultRates, rng: &mut Rng, passing: &Passing) -> Act {
     });
     let writes = passing.method == "PUT" || passing.method == "POST" || passing.method == "DELETE";
     match chosen {
-        Some(0) => Act::Answer(ANSWER_500.to_vec()),
-        Some(1) => Act::Answer(ANSWER_503.to_vec()),
-        Some(2) => Act::Delay(Duration::from_millis(100 + rng.below(1_500))),
-        Some(3) => Act::CutAfter(rng.below(40) as usize),
-        Some(_) if writes => Act::LoseAnswer,
-        Some(_) => Act::Close,
-        None => Act::Forward,
+        Some(0) => ProxyAction::Answer(ANSWER_500.to_vec()),
+        Some(1) => ProxyAction::Answer(ANSWER_503.to_vec()),
+        Some(2) => ProxyAction::Delay(Duration::from_millis(100 + rng.below(1_500))),
+        Some(3) => ProxyAction::CutAfter(rng.below(40) as usize),
+        Some(_) if writes => ProxyAction::LoseAnswer,
+        Some(_) => ProxyAction::Close,
+        None => ProxyAction::Forward,
     }
 }
 
@@ -63,13 +63,13 @@ impl FaultProxy {
         let rng = Mutex::new(Rng::new(seed ^ 0x5333));
         let prefix = format!("/{pipelines}/");
         let (rates, struck) = (Arc::clone(&self.rates), Arc::clone(&self.struck));
-        let rule = move |passing: &mut Passing| {
+        let rule = move |passing: &mut ProxiedRequest| {
             let act = act(&rates.lock().unwrap(), &mut rng.lock().unwrap(), passing);
-            struck.fetch_add(u64::from(!matches!(act, Act::Forward)), Ordering::SeqCst);
+            struck.fetch_add(u64::from(!matches!(act, ProxyAction::Forward)), Ordering::SeqCst);
             act
         };
         let history = Arc::clone(&self.history);
-        let seen = move |passing: &Passing, status: &str| {
+        let seen = move |passing: &ProxiedRequest, status: &str| {
             let key = passing.target.strip_prefix(&prefix).filter(|_| passing.method == "PUT" && status == "200");
             let key = key.and_then(|rest| rest.split('?').next());
             let written = key.and_then(|key| Written::of(Bucket::Pipelines, key, &passing.body));
@@ -84,14 +84,14 @@ impl FaultProxy {
 pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpProxy, Arc<Holding>) {
     let holding = Arc::new(Holding::default());
     let (shared, prefix) = (Arc::clone(&holding), format!("/{warehouse}/"));
-    let rule = move |passing: &mut Passing| {
+    let rule = move |passing: &mut ProxiedRequest| {
         let is_file = passing.method == "PUT" && passing.target.starts_with(&prefix);
         match is_file && shared.armed.swap(false, Ordering::SeqCst) {
             true => {
                 shared.held.store(true, Ordering::SeqCst);
-                Act::Delay(time)
+                ProxyAction::Delay(time)
             }
-            false => Act::Forward,
+            false => ProxyAction::Forward,
         }
     };
     (HttpProxy::start(upstream, rule), holding)

@@ -87,7 +87,7 @@ impl Round {
         site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
         site.kv.mark_initialized().unwrap();
         proxy.history.lock().unwrap().attempts_max = ATTEMPTS_MAX;
-        let cutter = CuttingProxy::to(site.redis.as_ref().unwrap().port());
+        let cutter = CuttingProxy::new(site.redis.as_ref().unwrap().port());
         let ttl = LOCK_TTL.as_millis();
         site.set("KV_URL", &format!("redis://127.0.0.1:{}/0", cutter.port()));
         site.set("JOB_LOCK_TTL_MS", &ttl.to_string()).set("HEARTBEAT_MS", &(ttl / 5).to_string());

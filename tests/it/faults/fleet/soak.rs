@@ -66,7 +66,7 @@ struct Soak {
 }
 
 impl Soak {
-    fn left(&self) -> Duration {
+    fn time_left(&self) -> Duration {
         self.settings.time.saturating_sub(self.began.elapsed())
     }
 
@@ -110,7 +110,7 @@ impl Soak {
 
     /// Whether a round may start: a long one only if enough time remains.
     fn has_time_for(&self, name: &'static str) -> bool {
-        let left = self.left();
+        let left = self.time_left();
         let longest = self.book().longest.get(name).copied();
         match (longest, of(&NEEDED, name)) {
             (Some(longest), Some(_)) => left > longest,
@@ -134,7 +134,7 @@ impl Soak {
                     unreached.push(name);
                 }
             }
-            if !played || self.left().is_zero() {
+            if !played || self.time_left().is_zero() {
                 break;
             }
         }

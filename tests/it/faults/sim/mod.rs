@@ -22,7 +22,7 @@ use world::Mutation;
 const SEEDS: u64 = 300;
 const SEEDS_LONG: u64 = 2_000;
 /// Seeds within which a mutation must be detected.
-const SEEDS_OF_MUTATION: u64 = 300;
+const MUTATION_SEEDS: u64 = 300;
 /// Concurrent seeds: each has one running thread.
 const CONCURRENCY: u64 = 2;
 
@@ -113,7 +113,7 @@ fn deliberate_bugs_are_detected() {
         Mutation::DropsWhatIsDue,
         Mutation::LateWritesUnchecked,
     ] {
-        let (failed, _) = play_all(0..SEEDS_OF_MUTATION, mutation, 1);
-        assert!(!failed.is_empty(), "no seed of {SEEDS_OF_MUTATION} notices {mutation:?}");
+        let (failed, _) = play_all(0..MUTATION_SEEDS, mutation, 1);
+        assert!(!failed.is_empty(), "no seed of {MUTATION_SEEDS} notices {mutation:?}");
     }
 }

@@ -68,7 +68,7 @@ pub struct World {
     pub mutation: Mutation,
     pub lock_ttl: Duration,
     faults: Mutex<Faults>,
-    late: Mutex<Vec<Late>>,
+    late: Mutex<Vec<DelayedWrite>>,
     /// Keys of the warehouse that were written or deleted late.
     landed: Mutex<Vec<String>>,
     pub history: Mutex<History>,
@@ -88,7 +88,7 @@ struct Faults {
 
 /// A write in flight. The store accepted it while the lease was valid; when it takes effect, the store checks only its
 /// precondition, as S3 does.
-struct Late {
+struct DelayedWrite {
     at: Duration,
     bucket: Bucket,
     what: LateWrite,
@@ -273,16 +273,16 @@ impl World {
             LateWrite::Put { .. } => "late: put sent",
             LateWrite::Delete { .. } => "late: delete sent",
         });
-        self.late.lock().unwrap().push(Late { at, bucket, what });
+        self.late.lock().unwrap().push(DelayedWrite { at, bucket, what });
     }
 
     /// Applies requests in flight that are due. Returns the number still in flight.
     pub fn land(&self) -> usize {
         let now = self.scheduler.now();
         let mut late = self.late.lock().unwrap();
-        let mut due: Vec<Late> = late.extract_if(.., |late| late.at <= now).collect();
+        let mut due: Vec<DelayedWrite> = late.extract_if(.., |late| late.at <= now).collect();
         due.sort_by_key(|late| late.at);
-        for Late { bucket, what, .. } in due {
+        for DelayedWrite { bucket, what, .. } in due {
             let keys = match &what {
                 LateWrite::Put { key, .. } => std::slice::from_ref(key),
                 LateWrite::Delete { keys } => keys,
