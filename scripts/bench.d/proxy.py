@@ -150,7 +150,7 @@ class Proxy:
         while left:
             piece = await source.read(min(left, PIECE))
             if not piece:
-                raise OSError("a body broke off")
+                raise OSError("a body was truncated")
             await line.take(len(piece))
             target.write(piece)
             await target.drain()

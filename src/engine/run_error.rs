@@ -8,7 +8,7 @@ use crate::domain::table_log::root::ManifestError;
 use crate::pipelines::tables::{TableError, log_of};
 use crate::ports::store::StoreError;
 
-/// A store error as run error, with its object.
+/// Converts a store error to a run error that names the object.
 pub fn store_error(error: StoreError) -> RunError {
     let message = error.to_string();
     let (code, path, advice) = match error {
@@ -43,7 +43,7 @@ pub fn table_error(error: TableError) -> RunError {
         TableError::Log { format, ref key, .. } => {
             let (key, log) = (key.clone(), log_of(format));
             RunError::new(RunErrorCode::Internal, error.to_string()).path(key).detail(format!(
-                "the {log} doesn't agree with the manifest: `lakemill verify --repair` lets the next run write it again"
+                "the {log} doesn't agree with the manifest: `lakemill verify --repair` marks it, so that the next run rewrites it"
             ))
         }
         TableError::Catalog { .. } => RunError::new(RunErrorCode::Internal, error.to_string()).detail(

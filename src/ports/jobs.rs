@@ -58,7 +58,7 @@ pub struct StartRequest<'a> {
     pub lock_ttl: Duration,
     /// The fence will be higher.
     pub fence_floor: u64,
-    /// For the record of a job that another program enqueued.
+    /// Maximum number of attempts, for the record of a job that another program enqueued.
     pub attempts_max: u32,
 }
 

@@ -76,7 +76,7 @@ fn check_delayed_write(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) 
     }
     is_late.store(true, Ordering::SeqCst);
     let lease = Ending::in_ms(3_500);
-    lost(act(&store, &WriteOptions::leased(&lease)));
+    assert_lease_lost(act(&store, &WriteOptions::leased(&lease)));
     let old = std::io::read_to_string(store.get(LAKE, KEY, None).unwrap().body).unwrap();
     assert_eq!(old, "old");
 }
@@ -109,10 +109,10 @@ fn nothing_is_sent_with_less_than_a_second_left() {
     store.put(LAKE, KEY, b"old", &WriteOptions::default()).unwrap();
     let lease = Ending::in_ms(900);
     let options = WriteOptions::leased(&lease);
-    lost(store.put(LAKE, KEY, b"new", &options));
-    lost(store.put(LAKE, KEY, &vec![b'n'; 300_000], &options));
-    lost(store.copy((LAKE, KEY), (LAKE, "pipelines/s/l"), &options));
-    lost(store.delete(LAKE, &[KEY.to_owned()], &options));
+    assert_lease_lost(store.put(LAKE, KEY, b"new", &options));
+    assert_lease_lost(store.put(LAKE, KEY, &vec![b'n'; 300_000], &options));
+    assert_lease_lost(store.copy((LAKE, KEY), (LAKE, "pipelines/s/l"), &options));
+    assert_lease_lost(store.delete(LAKE, &[KEY.to_owned()], &options));
     assert_eq!(requests.load(Ordering::SeqCst), 1);
 }
 
@@ -173,7 +173,7 @@ fn wrong_clock_is_compensated() {
                 // The write also ends with the lease by the store's clock.
                 delay.store(true, Ordering::SeqCst);
                 let lease = Ending::in_ms(3_500);
-                lost(store.put(LAKE, KEY, b"3", &WriteOptions::leased(&lease)));
+                assert_lease_lost(store.put(LAKE, KEY, b"3", &WriteOptions::leased(&lease)));
             });
         }
     });

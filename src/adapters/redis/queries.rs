@@ -12,7 +12,7 @@ use crate::ports::kv::KvResult;
 use crate::ports::queries::{RegisteredQuery, RunningQueries};
 
 /// Queries per request.
-const CHECKED_AT_ONCE: usize = 500;
+const CHECK_BATCH: usize = 500;
 
 impl RunningQueries for RedisKv {
     fn register_query(&self, pipeline: &Slug, id: &QueryId, ttl: Duration) -> KvResult<Option<RegisteredQuery>> {
@@ -28,7 +28,7 @@ impl RunningQueries for RedisKv {
 
     fn cancelled_queries(&self, queries: &[RegisteredQuery]) -> KvResult<Vec<bool>> {
         let mut cancelled = Vec::with_capacity(queries.len());
-        for some in queries.chunks(CHECKED_AT_ONCE) {
+        for some in queries.chunks(CHECK_BATCH) {
             let keys = some.iter().map(|query| keys::query(&query.pipeline, &query.id));
             let tokens = some.iter().map(|query| query.token.clone());
             let reply = Call::with_keys(&scripts::QUERY_CANCELLED, keys).args(tokens).run(&self.pool)?;

@@ -34,7 +34,7 @@ const DUE_MAX: usize = 1_000;
 /// Keys that one step of [`Schedule::requeue_lost`] scans.
 const SCAN_COUNT: usize = 10_000;
 /// Jobs that one script checks, and jobs checked of one pipeline: the oldest. Later ones follow as these end.
-const CHECKED_AT_ONCE: usize = 100;
+const CHECK_BATCH: usize = 100;
 const CHECKED_MAX: usize = 1_000;
 /// The cursor at which a scan begins and ends.
 const START: &str = "0";
@@ -207,7 +207,7 @@ impl RedisKv {
             .list()?;
         let ids = ids.iter().map(OperationReply::text).collect::<KvResult<Vec<String>>>()?;
         let mut requeued = 0;
-        for some in ids.chunks(CHECKED_AT_ONCE) {
+        for some in ids.chunks(CHECK_BATCH) {
             let reply = Call::new(&scripts::REQUEUE_LOST, [STREAM, DELAYED, key, &keys::run_lock(&slug)])
                 .arg(GROUP)
                 .arg(LIVE)

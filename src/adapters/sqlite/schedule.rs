@@ -16,7 +16,7 @@ use super::kv::SqliteKv;
 use super::units::{slug, sql_count, time};
 
 /// Active jobs that one call of [`Schedule::requeue_lost`] checks.
-const CHECKED_AT_ONCE: usize = 100;
+const CHECK_BATCH: usize = 100;
 
 /// Returns when the window was opened.
 fn extend(step: &KvTransaction<'_>, (pipeline, changed): &(Slug, ChangedKeys)) -> StepResult<DateTime<Utc>> {
@@ -55,7 +55,7 @@ fn check(step: &KvTransaction<'_>, from: &str) -> StepResult<Checked> {
                                    AND expires_ms > ?3)
                FROM jobs WHERE job_id > ?1 ORDER BY job_id LIMIT ?2";
     let mut statement = step.sql(sql)?;
-    let mut rows = statement.query(params![from, sql_count(CHECKED_AT_ONCE), step.now])?;
+    let mut rows = statement.query(params![from, sql_count(CHECK_BATCH), step.now])?;
     let mut checked = Checked::default();
     while let Some(row) = rows.next()? {
         checked.last = row.get(0)?;
@@ -157,7 +157,7 @@ impl Schedule for SqliteKv {
                 Ok(lost.len())
             })?;
         }
-        Ok((requeued, (count == CHECKED_AT_ONCE).then_some(Cursor(last))))
+        Ok((requeued, (count == CHECK_BATCH).then_some(Cursor(last))))
     }
 
     fn is_initialized(&self) -> KvResult<bool> {

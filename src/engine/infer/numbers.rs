@@ -156,7 +156,7 @@ pub(super) struct Numbers {
     marked: [u64; STYLES.len()],
     last_marked: Option<[bool; STYLES.len()]>,
     /// A value that is not a number in any style.
-    never: Option<Counterexample>,
+    not_a_number: Option<Counterexample>,
 }
 
 /// The type inferred from the numbers of a column.
@@ -181,7 +181,7 @@ impl Numbers {
 
     pub fn see(&mut self, value: &CellValue<'_>, probes: &mut NumberProbes) {
         self.last_marked = None;
-        if self.never.is_some() {
+        if self.not_a_number.is_some() {
             return;
         }
         let text = value.text;
@@ -194,7 +194,7 @@ impl Numbers {
                 return;
             }
             Some(Err(why)) => {
-                self.never = Some(value.counterexample(why));
+                self.not_a_number = Some(value.counterexample(why));
                 return;
             }
             None => {}
@@ -207,7 +207,7 @@ impl Numbers {
             }
         }
         if !any {
-            self.never = self.counterexample[0].clone();
+            self.not_a_number = self.counterexample[0].clone();
         }
     }
 
@@ -253,7 +253,9 @@ impl Numbers {
 
     /// Whether the style reads every value.
     pub fn reads(&self, style: usize) -> bool {
-        self.never.is_none() && self.counterexample[style].is_none() && self.plain + self.shapes[style].values > 0
+        self.not_a_number.is_none()
+            && self.counterexample[style].is_none()
+            && self.plain + self.shapes[style].values > 0
     }
 
     /// Whether some style reads every value.
@@ -297,7 +299,7 @@ impl Numbers {
 
     /// The value that is not a number in the style.
     pub fn counterexample(&self, style: usize) -> Option<&Counterexample> {
-        self.never.as_ref().or(self.counterexample[style].as_ref())
+        self.not_a_number.as_ref().or(self.counterexample[style].as_ref())
     }
 
     /// The first value that is not an integer.

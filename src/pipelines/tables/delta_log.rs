@@ -176,7 +176,7 @@ pub(super) fn finish(table: &TableStore<'_>, fence: u64, step: LogStep, lease: &
             let logged = delta_version_key(table.slug, table.table, version);
             return match table.store.head(Bucket::Warehouse, &logged)? {
                 Some(_) => Ok(()),
-                None => Err(broken(&logged, "it is missing, and so is what the run staged for it")),
+                None => Err(broken(&logged, "it is missing, and so is its staged version")),
             };
         }
     };

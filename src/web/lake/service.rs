@@ -1,4 +1,4 @@
-//! The service, and what its handlers share.
+//! The lake service, and helpers shared by its handlers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

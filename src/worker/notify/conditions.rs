@@ -250,7 +250,7 @@ impl<'a> StuckRun<'a> {
         Self { run, progress: None, since: Instant::now(), is_notified: false }
     }
 
-    /// Tells once that the progress hasn't changed for long.
+    /// Notifies once if the run has made no progress for a long time.
     pub fn check(&mut self, job: &Job) {
         let shared = self.run.shared;
         if shared.targets.is_empty() || self.is_notified {

@@ -31,7 +31,7 @@ export const parsed = (text: string): Document.Parsed =>
 
 export const valueOf = (document: Document): unknown => document.toJS({ maxAliasCount: ALIASES_MAX });
 
-/** An edit that the document doesn't allow, for people. */
+/** An edit that the document doesn't allow; the message is shown to the user. */
 export class EditError extends Error {}
 
 const WRITTEN = { lineWidth: 0, flowCollectionPadding: true } as const;

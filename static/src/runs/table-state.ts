@@ -83,7 +83,7 @@ function pendingStates(table: TableStatus, context: Context): TableState[] {
   return states;
 }
 
-/** All that is to say about a table, the most important first. */
+/** All states of a table, the most important first. */
 export function tableStates(table: TableStatus, context: Context): TableState[] {
   const states: TableState[] = [];
   if (context.config.state === "invalid")

@@ -53,7 +53,7 @@ impl Settings {
 
 /// Results so far.
 #[derive(Default)]
-struct Book {
+struct SoakProgress {
     table: Table,
     seeds: u64,
     longest: BTreeMap<&'static str, Duration>,
@@ -62,7 +62,7 @@ struct Book {
 struct Soak {
     settings: Settings,
     began: Instant,
-    book: Mutex<Book>,
+    book: Mutex<SoakProgress>,
 }
 
 impl Soak {
@@ -70,7 +70,7 @@ impl Soak {
         self.settings.time.saturating_sub(self.began.elapsed())
     }
 
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+    fn book(&self) -> std::sync::MutexGuard<'_, SoakProgress> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
