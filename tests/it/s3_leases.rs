@@ -44,7 +44,7 @@ impl Lease for Ending {
     }
 }
 
-fn lost<T: std::fmt::Debug>(result: StoreResult<T>) {
+fn assert_lease_lost<T: std::fmt::Debug>(result: StoreResult<T>) {
     assert!(matches!(result, Err(StoreError::LeaseLost(_))), "{result:?}");
 }
 
