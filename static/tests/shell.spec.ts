@@ -21,6 +21,17 @@ test("the banner appears while the service is unavailable, and disappears afterw
   }
 });
 
+test("a browser that reports no network shows and changes what the service has", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "no-network", template: "blank" });
+  await page.goto("/settings");
+  await expect(page.getByText("store connected")).toBeVisible();
+  await page.evaluate(() => window.dispatchEvent(new Event("offline")));
+  await page.getByRole("link", { name: "no-network" }).click();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await expect(page.getByText("manual").first()).toBeVisible();
+});
+
 test("an unknown URL says so, and links back", async ({ page, watch }) => {
   // The browser's own message about the page.
   watch.expected.push(/status of 404/);

@@ -15,13 +15,15 @@ const RETRIES = 2;
 
 export const client = new FreshQueryClient({
   defaultOptions: {
+    // The service may be reachable without any network, as on a laptop; only requests can tell.
     queries: {
+      networkMode: "always",
       staleTime: 2_000,
       retry: (count, error) => count < RETRIES && asFailure(error).passing,
       refetchOnWindowFocus: true,
       throwOnError: false,
     },
-    mutations: { retry: false },
+    mutations: { networkMode: "always", retry: false },
   },
 });
 

@@ -16,6 +16,7 @@ const START_MS_MAX = 60_000;
 const END_MS_MAX = 10_000;
 const WAIT_MS_MAX = 30_000;
 const POLL_MS = 50;
+const ANSWER_MS_MAX = 10_000;
 
 /** No requests to its vendor's hosts, no first-run pages, no restore after a crash. */
 const PREFERENCES = {
@@ -94,37 +95,38 @@ export class Screen {
     await this.page.goto(this.url + path, { waitUntil: "load", timeout: WAIT_MS_MAX });
   }
 
-  /** The visible element of that name and role, once there is one. */
-  private async named(role: string, name: string): Promise<ElementHandle> {
-    const found = await this.page.waitForSelector(`aria/${name}[role="${role}"]`, {
-      visible: true,
-      timeout: WAIT_MS_MAX,
-    });
-    if (!found) throw new Error(`no ${role} is called ${name}`);
-    return found;
+  /** The first element that the function finds in the page, once there is one. */
+  private async found<T extends Element>(
+    find: (text: string) => T | undefined,
+    text: string,
+  ): Promise<ElementHandle<T>> {
+    const found = await this.page.waitForFunction(find, { polling: POLL_MS, timeout: WAIT_MS_MAX }, text);
+    return found as unknown as ElementHandle<T>;
   }
 
-  async press(name: string, role = "button"): Promise<void> {
-    const node = await this.named(role, name);
-    await expect
-      .poll(() => node.evaluate((one) => (one as HTMLButtonElement).disabled === true), { timeout: WAIT_MS_MAX })
-      .toBe(false);
-    await node.click();
+  /** Presses the button of that name. Puppeteer's `aria/` selectors take seconds in Firefox. */
+  async press(name: string): Promise<void> {
+    const button = await this.found(
+      (text) =>
+        [...document.querySelectorAll("button")].find(
+          (one) => one.checkVisibility() && !one.disabled && (one.ariaLabel ?? one.innerText.trim()) === text,
+        ),
+      name,
+    );
+    await button.click();
   }
 
   /** The field with that label. */
-  private async field(label: string): Promise<ElementHandle<HTMLInputElement | HTMLSelectElement>> {
-    const found = await this.page.waitForFunction(
+  private field(label: string): Promise<ElementHandle<HTMLInputElement | HTMLSelectElement>> {
+    return this.found(
       (text) =>
         [...document.querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")].find(
           (one) =>
             one.checkVisibility() &&
             (one.ariaLabel === text || [...(one.labels ?? [])].some((own) => own.textContent.trim() === text)),
         ),
-      { polling: POLL_MS, timeout: WAIT_MS_MAX },
       label,
     );
-    return found as ElementHandle<HTMLInputElement | HTMLSelectElement>;
   }
 
   async fill(label: string, text: string): Promise<void> {
@@ -142,9 +144,14 @@ export class Screen {
     await node.select(value ?? option);
   }
 
-  /** The visible text of the first element that matches, `undefined` without one. */
-  text(selector: string): Promise<string | undefined> {
-    return this.page.evaluate((css) => document.querySelector<HTMLElement>(css)?.innerText, selector);
+  /** The visible text of the first element that matches, `undefined` without one. Fails when Firefox doesn't answer. */
+  async text(selector: string): Promise<string | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`Firefox didn't answer within ${ANSWER_MS_MAX} ms`)), ANSWER_MS_MAX);
+    });
+    const answer = this.page.evaluate((css) => document.querySelector<HTMLElement>(css)?.innerText, selector);
+    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
   }
 
   texts(selector: string): Promise<string[]> {
@@ -195,7 +202,7 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     },
     { scope: "worker", timeout: START_MS_MAX + WAIT_MS_MAX },
   ],
-  ui: async ({ firefox, site }, use) => {
+  ui: async ({ firefox, site }, use, info) => {
     const context = await firefox.createBrowserContext();
     const page = await context.newPage();
     const offences: string[] = [];
@@ -209,6 +216,10 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     await ui.press("Log in");
     await page.waitForSelector(".sidebar", { visible: true, timeout: WAIT_MS_MAX });
     await use(ui);
+    if (info.errors.length > 0) {
+      const shown = await ui.text("body").catch(String);
+      process.stdout.write([`The screen at ${page.url()}:`, shown, "The console:", ...offences, ""].join("\n"));
+    }
     await context.close();
     expect(offences, "errors in the browser's console").toEqual([]);
   },
