@@ -29,7 +29,7 @@ test("a browser that reports no network shows and changes what the service has",
   await page.getByRole("link", { name: "no-network" }).click();
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
-  await expect(page.getByText("manual").first()).toBeVisible();
+  await expect(page.getByRole("cell", { name: "manual", exact: true })).toBeVisible();
 });
 
 test("an unknown URL says so, and links back", async ({ page, watch }) => {
