@@ -9,7 +9,7 @@ use crate::domain::dashboard;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::pipeline::validate::{TextSpan, spans};
 use crate::domain::problem::{Problem, ProblemKind};
-use crate::engine::validate::validate_with_warnings;
+use crate::engine::validate::{ValidateError, validate_with_warnings};
 use crate::ports::Expressions;
 
 /// Maximum length of a source line, in characters.
@@ -53,13 +53,17 @@ pub fn report(name: &str, bytes: &[u8], expressions: &dyn Expressions, out: &mut
         }
     };
     let (pipeline, warnings) = validate_with_warnings(text, expressions);
-    let problems = pipeline.as_ref().err().map_or(&[][..], Vec::as_slice);
-    show_all(name, text, "", problems, out)?;
+    if let Err(ValidateError::Invalid(problems)) = &pipeline {
+        show_all(name, text, "", problems, out)?;
+    }
     show_all(name, text, "warning: ", &warnings, out)?;
     let warned = if warnings.is_empty() { String::new() } else { format!(", {}", counted(warnings.len(), "warning")) };
     match &pipeline {
         Ok(pipeline) => writeln!(out, "{name}: ok, {}{warned}", counted(pipeline.mappings.len(), "table"))?,
-        Err(problems) => writeln!(out, "{name}: {}{warned}", counted(problems.len(), "problem"))?,
+        Err(ValidateError::Invalid(problems)) => {
+            writeln!(out, "{name}: {}{warned}", counted(problems.len(), "problem"))?;
+        }
+        Err(error @ ValidateError::Unchecked { .. }) => writeln!(out, "{name}: {error}{warned}")?,
     }
     Ok(pipeline.is_ok())
 }

@@ -15,7 +15,7 @@ use serde_json::{Number, Value};
 use super::convert::{ConvertError, HeadRows};
 use super::read::error::ReadError;
 use super::read::head::Head;
-use super::validate::validate;
+use super::validate::{ValidateError, validate};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::{PREVIEW_BYTES_MAX, PREVIEW_ROWS_MAX};
 use crate::domain::pipeline::Mapping;
@@ -24,7 +24,7 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::reject::Reject;
 use crate::ports::Expressions;
 use crate::ports::expressions::{
-    Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
+    CheckError, Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
 };
 
 /// Longest value that a preview shows whole, in bytes.
@@ -141,8 +141,12 @@ pub fn preview_op(request: &PreviewRequest, expressions: &dyn Expressions) -> Pr
     let mut answer = PreviewAnswer::default();
     let mapping = match mapping(request, expressions) {
         Ok(mapping) => mapping,
-        Err(problems) => {
+        Err(ValidateError::Invalid(problems)) => {
             answer.problems = problems.into_iter().map(PreviewProblem::from).collect();
+            return answer;
+        }
+        Err(error @ ValidateError::Unchecked { .. }) => {
+            answer.failure = Some(RunError::new(RunErrorCode::Internal, error.to_string()).into());
             return answer;
         }
     };
@@ -163,7 +167,7 @@ struct FirstExpressions<'a> {
 }
 
 impl Expressions for FirstExpressions<'_> {
-    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         self.all.check(&set.first(self.count))
     }
 
@@ -248,7 +252,7 @@ fn fill(
 }
 
 /// The requested mapping, checked with the whole config.
-fn mapping(request: &PreviewRequest, expressions: &dyn Expressions) -> Result<Mapping, Vec<Problem>> {
+fn mapping(request: &PreviewRequest, expressions: &dyn Expressions) -> Result<Mapping, ValidateError> {
     let pipeline = validate(&request.config.to_string(), expressions)?;
     let wanted = |mapping: &Mapping| request.table.as_ref().is_none_or(|table| mapping.table.as_str() == table);
     pipeline.mappings.into_iter().find(wanted).ok_or_else(|| {
@@ -256,7 +260,7 @@ fn mapping(request: &PreviewRequest, expressions: &dyn Expressions) -> Result<Ma
             Some(table) => format!("the config has no table `{table}`"),
             None => "the config has no table".to_owned(),
         };
-        vec![Problem::new(ProblemKind::InvalidValue, "/mappings", message)]
+        ValidateError::Invalid(vec![Problem::new(ProblemKind::InvalidValue, "/mappings", message)])
     })
 }
 

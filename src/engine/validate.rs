@@ -6,14 +6,22 @@ use crate::domain::pipeline::validate::{ValidMapping, examine};
 use crate::domain::pipeline::{ColumnSource, Mapping, Pipeline};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::ports::Expressions;
-use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set};
+use crate::ports::expressions::{CheckError, ExpressionId, ExpressionSet, expression_set};
+
+/// Why a config can't be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ValidateError {
+    /// Every problem, in the order of the document.
+    #[error("the config has {} problems", .0.len())]
+    Invalid(Vec<Problem>),
+    /// The document has no problems of its own; its expressions are not at fault.
+    #[error("{reason}")]
+    Unchecked { reason: String },
+}
 
 /// Parses a PipelineConfig and checks its expressions. Expressions of mappings with valid columns are checked even if
 /// the document has problems elsewhere.
-///
-/// # Errors
-/// Every problem, in the order of the document.
-pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, Vec<Problem>> {
+pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, ValidateError> {
     validate_with_warnings(text, expressions).0
 }
 
@@ -21,27 +29,29 @@ pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, V
 pub fn validate_with_warnings(
     text: &str,
     expressions: &dyn Expressions,
-) -> (Result<Pipeline, Vec<Problem>>, Vec<Problem>) {
+) -> (Result<Pipeline, ValidateError>, Vec<Problem>) {
     let mut examined = examine(text);
     let warnings = std::mem::take(&mut examined.warnings);
     let with_expressions: Vec<&ValidMapping> = examined.drafts.iter().filter(|d| d.mapping.has_expressions()).collect();
     let sets: Vec<ExpressionSet> = with_expressions.iter().map(|draft| expression_set(&draft.mapping)).collect();
-    let found = with_expressions.into_iter().zip(expressions.check_all(&sets));
-    let problems = found.flat_map(|(draft, found)| problems(draft, found)).collect();
-    (examined.conclude(text, problems), warnings)
-}
-
-fn problems(draft: &ValidMapping, found: Result<Vec<ExpressionProblem>, ExpressionFailure>) -> Vec<Problem> {
-    match found {
-        Ok(found) => found
-            .into_iter()
-            .map(|p| Problem::new(p.kind, pointer(draft.index, &draft.mapping, p.id), p.message))
-            .collect(),
-        Err(failure) => {
-            let message = format!("checking the expressions failed: {failure}");
-            vec![Problem::new(ProblemKind::InvalidExpression, mapping_pointer(draft.index), message)]
+    let (mut problems, mut unchecked) = (Vec::new(), None);
+    for (draft, found) in with_expressions.into_iter().zip(expressions.check_all(&sets)) {
+        match found {
+            Ok(found) => problems.extend(
+                found.into_iter().map(|p| Problem::new(p.kind, pointer(draft.index, &draft.mapping, p.id), p.message)),
+            ),
+            Err(CheckError::Failure(failure)) => {
+                let message = format!("checking the expressions failed: {failure}");
+                problems.push(Problem::new(ProblemKind::InvalidExpression, mapping_pointer(draft.index), message));
+            }
+            Err(error @ CheckError::Unavailable { .. }) => unchecked = Some(error.to_string()),
         }
     }
+    let pipeline = match (examined.conclude(text, problems), unchecked) {
+        (Ok(_), Some(reason)) => Err(ValidateError::Unchecked { reason }),
+        (pipeline, _) => pipeline.map_err(ValidateError::Invalid),
+    };
+    (pipeline, warnings)
 }
 
 fn mapping_pointer(index: usize) -> String {

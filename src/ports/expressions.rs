@@ -153,6 +153,16 @@ impl Evaluated {
 #[error("evaluating expressions: {0}")]
 pub struct ExpressionFailure(pub String);
 
+/// Why a set was not checked.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    #[error(transparent)]
+    Failure(#[from] ExpressionFailure),
+    /// No process is available now; the expressions are not at fault.
+    #[error("expressions can't be checked now: {reason}")]
+    Unavailable { reason: String },
+}
+
 /// Why a batch was not evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationError {
@@ -181,10 +191,10 @@ pub struct EvaluationEnded {
 pub trait Expressions: Send + Sync {
     /// Checks every expression against the allow-list, and its names and types by binding it to empty input. Returns all
     /// problems; an empty list means that [`Expressions::bind`] succeeds.
-    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure>;
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError>;
 
     /// As [`Expressions::check`], for several sets.
-    fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, ExpressionFailure>> {
+    fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, CheckError>> {
         sets.iter().map(|set| self.check(set)).collect()
     }
 

@@ -10,7 +10,7 @@ use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::domain::problem::Problem;
 use crate::engine::run_error::store_error;
-use crate::engine::validate::validate;
+use crate::engine::validate::{ValidateError, validate};
 use crate::pipelines::is_in_use;
 use crate::ports::Expressions;
 use crate::ports::store::{Bucket, StoreError};
@@ -19,15 +19,18 @@ use crate::ports::store::{Bucket, StoreError};
 const PROBLEMS_LISTED: usize = 20;
 
 /// # Errors
-/// `pipeline_config_not_found`, `invalid_config` with its problems, or the store's error.
+/// `pipeline_config_not_found`, the errors of [`check`], or the store's error.
 pub(super) fn read(shared: &WorkerShared, expressions: &dyn Expressions, slug: &Slug) -> Result<Pipeline, RunError> {
     check(expressions, slug, &read_text(shared, slug)?)
 }
 
 /// # Errors
-/// `invalid_config` with its problems.
+/// `invalid_config` with its problems; `internal` if its expressions can't be checked now.
 pub(super) fn check(expressions: &dyn Expressions, slug: &Slug, text: &str) -> Result<Pipeline, RunError> {
-    validate(text, expressions).map_err(|problems| invalid(slug, &problems))
+    validate(text, expressions).map_err(|error| match error {
+        ValidateError::Invalid(problems) => invalid(slug, &problems),
+        ValidateError::Unchecked { reason } => RunError::new(RunErrorCode::Internal, reason),
+    })
 }
 
 /// Whether events start runs of the pipeline. A missing or unreadable config counts as yes, so that a run reports the

@@ -5,10 +5,11 @@ use std::path::Path;
 use lakemill::cli::validate::{report, run};
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::problem::{Problem, ProblemKind};
-use lakemill::engine::validate::validate;
+use lakemill::engine::validate::{ValidateError, validate};
 use lakemill::ports::Expressions;
 use lakemill::ports::expressions::{
-    EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set,
+    CheckError, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet,
+    expression_set,
 };
 
 const FULL: &str = include_str!("../../testdata/configs/full.json");
@@ -19,11 +20,11 @@ const BROKEN: &str = include_str!("../../testdata/configs/broken.json");
 struct Picky;
 
 impl Expressions for Picky {
-    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         let computed = set.computed.iter().enumerate().map(|(i, c)| (ExpressionId::Computed(i), &c.sql));
         let predicates = set.predicates.iter().enumerate().map(|(i, sql)| (ExpressionId::Predicate(i), sql));
         if set.predicates.iter().any(|sql| sql == "down") {
-            return Err(ExpressionFailure("out of memory".into()));
+            return Err(ExpressionFailure("out of memory".into()).into());
         }
         let judge = |(id, sql): (ExpressionId, &String)| {
             let (kind, message) = match sql.as_str() {
@@ -141,7 +142,11 @@ fn file_is_read_from_disk() {
 }
 
 fn of(text: &str) -> Vec<(ProblemKind, String)> {
-    let problems = validate(text, &Picky).err().unwrap_or_default();
+    let problems = match validate(text, &Picky) {
+        Ok(_) => Vec::new(),
+        Err(ValidateError::Invalid(problems)) => problems,
+        Err(error) => panic!("{error}"),
+    };
     problems.into_iter().map(|Problem { kind, path, .. }| (kind, path)).collect()
 }
 

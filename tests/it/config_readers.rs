@@ -7,14 +7,16 @@ use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::validate::{examine, parse};
 use lakemill::domain::problem::ProblemKind;
 use lakemill::ports::Expressions;
-use lakemill::ports::expressions::{EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
+use lakemill::ports::expressions::{
+    CheckError, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
+};
 use serde_json::{Value, json};
 
 /// For a config without expressions the SQL engine isn't called.
 struct Unasked;
 
 impl Expressions for Unasked {
-    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         panic!("the config has no expressions")
     }
 

@@ -12,11 +12,13 @@ use arrow::array::{
     StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use lakemill::domain::problem::ProblemKind;
+use lakemill::engine::validate::{ValidateError, validate};
 use lakemill::ports::expressions::{
     EvaluationEnded, EvaluationError, ExpressionId, ExpressionProblem, ExpressionSet, Expressions,
 };
 use lakemill::sql::sandbox::greeting::Greeting;
 use lakemill::sql::sandbox::{ChildProgram, ExpressionLimits, SandboxExpressions};
+use serde_json::json;
 
 use crate::sql_support::{SQL, batch, int64s, set};
 use crate::support::site::await_that;
@@ -193,6 +195,24 @@ fn hostile_expressions_bound_the_time_of_a_check() {
     let found = expressions.check_all(&sets);
     let problems: usize = found.into_iter().map(|found| found.unwrap().len()).sum();
     assert!((1..20).contains(&problems), "some are problems, and the rest is left: {problems}");
+}
+
+#[test]
+fn config_stays_unjudged_while_no_process_can_check_its_expressions() {
+    let folder = tempfile::tempdir().unwrap();
+    let expressions = expressions_with(&folder.path().join("absent"), ExpressionLimits::default());
+    let config = |ty: &str| {
+        let columns = json!([{ "name": "a", "type": ty }, { "name": "b", "type": "int64", "expr": "a + 1" }]);
+        json!({ "version": 1, "mappings": [{ "table": "t", "files": ["*.csv"], "columns": columns }] }).to_string()
+    };
+    match validate(&config("int64"), &expressions) {
+        Err(ValidateError::Unchecked { reason }) => assert!(reason.contains("absent"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    match validate(&config("int65"), &expressions) {
+        Err(ValidateError::Invalid(problems)) => assert_eq!(problems.len(), 1, "{problems:?}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A program that acts as a child: it sends the given bytes, then reads until the connection closes.

@@ -17,7 +17,9 @@ use crate::domain::reject::RejectReason;
 use crate::engine::convert::HeadRows;
 use crate::engine::read::head::Head;
 use crate::ports::Expressions;
-use crate::ports::expressions::{EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
+use crate::ports::expressions::{
+    CheckError, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
+};
 
 /// The result of the confirmation.
 pub(super) enum Confirmed {
@@ -201,7 +203,7 @@ pub(super) fn csv(dialect: &Dialect) -> (Value, CsvDocument) {
 struct UnusedExpressions;
 
 impl Expressions for UnusedExpressions {
-    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         Ok(Vec::new())
     }
 

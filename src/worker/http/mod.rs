@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX, VALIDATE_BYTES_MAX};
 use crate::domain::problem::{Problem, ProblemKind};
-use crate::engine::validate::validate_with_warnings;
+use crate::engine::validate::{ValidateError, validate_with_warnings};
 use crate::http::{ApiError, BodyRule, ErrorCode, Method, Request, Response, Route, Router};
 use crate::ports::event_topics::{TopicError, TopicMessage, TopicMessageKind};
 use crate::worker::events::{self, EventBody, EventError, EventSummary};
@@ -46,7 +46,7 @@ fn root(_: &WorkerApi, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &json!({ "service": "lakemill-worker", "version": env!("CARGO_PKG_VERSION") })))
 }
 
-/// Always 200: the result is in the body.
+/// 200 with the result in the body, also for invalid bodies; 503 only while expressions can't be checked.
 fn validate_config(api: &WorkerApi, request: &mut Request) -> Result<Response, ApiError> {
     let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
     let mut warnings = Vec::new();
@@ -59,7 +59,11 @@ fn validate_config(api: &WorkerApi, request: &mut Request) -> Result<Response, A
         Ok(text) => {
             let (pipeline, found) = validate_with_warnings(text, &*api.expressions);
             warnings = found;
-            pipeline.err().unwrap_or_default()
+            match pipeline {
+                Ok(_) => Vec::new(),
+                Err(ValidateError::Invalid(problems)) => problems,
+                Err(ValidateError::Unchecked { reason }) => return Err(ApiError::new(ErrorCode::Overloaded, reason)),
+            }
         }
     };
     let mut result = json!({ "ok": problems.is_empty() });

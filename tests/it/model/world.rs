@@ -135,7 +135,7 @@ pub fn pipeline(tables: &[TableConfig]) -> Pipeline {
 struct NoExpressions;
 
 impl Expressions for NoExpressions {
-    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         Ok(vec![])
     }
 

@@ -1,7 +1,8 @@
 //! The expressions port on an in-process DuckDB.
 
 use lakemill::ports::expressions::{
-    EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions, NoExpressions,
+    CheckError, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions,
+    NoExpressions,
 };
 use lakemill::sql::bounds::EVALUATOR_MEMORY_BYTES;
 use lakemill::sql::errors::EngineFailure;
@@ -115,11 +116,11 @@ fn evaluator(set: &ExpressionSet, engine: Engine, uses: ColumnUses) -> DuckEvalu
 }
 
 impl Expressions for DuckExpressions {
-    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         if set.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.check_without(set, &[], &mut |_| {})?)
+        Ok(self.check_without(set, &[], &mut |_| {}).map_err(ExpressionFailure::from)?)
     }
 
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {

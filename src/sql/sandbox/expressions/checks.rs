@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use super::children::{Children, REPLY_BYTES_MAX, TaskFailure};
 use crate::domain::problem::ProblemKind;
-use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
+use crate::ports::expressions::{CheckError, ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
 use crate::sql::sandbox::task::{Reply, Task};
 use crate::sql::sandbox::{Child, SandboxError};
 
 /// Children that one check may end.
 const ENDED_MAX: usize = 8;
 
-type Outcome = Result<Vec<ExpressionProblem>, ExpressionFailure>;
+type Outcome = Result<Vec<ExpressionProblem>, CheckError>;
 
 /// The problems of each set. After too many ended children the rest isn't checked.
 pub(super) fn check(children: &Children, sets: &[ExpressionSet]) -> Vec<Outcome> {
@@ -37,7 +37,7 @@ impl Checks<'_> {
         while skip.len() < ids.len() && !self.is_exhausted() {
             let mut child = match self.child.take() {
                 Some(child) => child,
-                None => self.children.take_for_check().map_err(|error| ExpressionFailure(error.to_string()))?,
+                None => self.children.take_for_check().map_err(unavailable)?,
             };
             let limits = &self.children.shared.limits;
             let more = ids.len() as u64 / limits.expressions_per_cpu_second.max(1);
@@ -54,7 +54,7 @@ impl Checks<'_> {
                 Err(error) => error,
             };
             let cause = match TaskFailure::of(error, cpu_seconds) {
-                TaskFailure::Unavailable(reason) => return Err(ExpressionFailure(reason)),
+                TaskFailure::Unavailable(reason) => return Err(CheckError::Unavailable { reason }),
                 TaskFailure::Engine(cause) | TaskFailure::Ended { cause, .. } => cause,
             };
             self.ended += 1;
@@ -65,7 +65,7 @@ impl Checks<'_> {
                     skip.push(number);
                     problems.push(too_costly(ids[number], &cause));
                 }
-                None => return Err(ExpressionFailure(cause)),
+                None => return Err(ExpressionFailure(cause).into()),
             }
         }
         problems.sort_by_key(|problem| problem.id);
@@ -76,6 +76,11 @@ impl Checks<'_> {
         self.ended >= ENDED_MAX
             || (self.ended > 0 && self.started.elapsed() > self.children.shared.limits.replacement_wall)
     }
+}
+
+/// No expression has been sent to the child yet.
+fn unavailable(error: SandboxError) -> CheckError {
+    CheckError::Unavailable { reason: error.to_string() }
 }
 
 fn too_costly(id: ExpressionId, cause: &str) -> ExpressionProblem {

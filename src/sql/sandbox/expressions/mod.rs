@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use super::{Child, ChildProgram, SandboxError, SandboxOptions};
 use crate::ports::expressions::{
-    EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions, NoExpressions,
+    CheckError, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions,
+    NoExpressions,
 };
 use crate::sql::bounds::EVALUATOR_MEMORY_BYTES;
 use children::Children;
@@ -76,12 +77,12 @@ impl SandboxExpressions {
 }
 
 impl Expressions for SandboxExpressions {
-    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         let outcome = checks::check(&self.children, std::slice::from_ref(set)).pop();
         outcome.unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, ExpressionFailure>> {
+    fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, CheckError>> {
         checks::check(&self.children, sets)
     }
 
