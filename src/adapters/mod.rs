@@ -4,6 +4,7 @@ pub mod aws;
 pub mod counted;
 pub mod fs;
 pub mod iceberg;
+mod network;
 pub mod notify;
 pub mod password;
 pub mod redis;

@@ -91,9 +91,9 @@ impl Serving {
             catalog: open_catalog(config.catalog.as_ref(), &config.objects, &services.backend)?,
             lake_changes,
             event_queue,
-            targets: notify::open(&config.notify, config.objects.ca_file.as_deref())?,
+            targets: notify::open(&config.notify, &config.objects.network)?,
         };
-        let topics = SnsTopics::open(&config.events, config.objects.ca_file.as_deref());
+        let topics = SnsTopics::open(&config.events, &config.objects.network);
         let topics = topics.map_err(|error| error.to_string())?;
         let state = Arc::<WorkerState>::default();
         let stopping = Arc::<Stopping>::default();

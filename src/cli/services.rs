@@ -58,8 +58,7 @@ impl Services {
 /// What can't be opened, and advice.
 pub fn open_event_queue(config: &WorkerConfig, backend: &Backend) -> Result<Option<Arc<dyn EventQueue>>, String> {
     let (Some(queue), Backend::S3(store)) = (&config.events.queue, backend) else { return Ok(None) };
-    let ca_file = config.objects.ca_file.as_deref();
-    let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), ca_file);
+    let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), &config.objects.network);
     Ok(Some(Arc::new(opened.map_err(|error| format!("SVC_EVENTS_SQS_URL: {error}"))?)))
 }
 
@@ -77,7 +76,7 @@ pub fn open_catalog(
         Backend::S3(store) => Some(store.credentials()),
         Backend::Folder(_) => None,
     };
-    let opened = RestCatalog::open(config, store, Services::clock(), objects.ca_file.as_deref());
+    let opened = RestCatalog::open(config, store, Services::clock(), &objects.network);
     Ok(Some(Arc::new(opened.map_err(|error| format!("SVC_ICEBERG_CATALOG_URL: {error}"))?)))
 }
 
@@ -89,7 +88,7 @@ pub fn open_kv(kv: &KvConfig, objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>
     match kv {
         KvConfig::Redis(url) => {
             let mut options = RedisOptions::new(url.reveal());
-            if let Some(file) = &objects.ca_file {
+            if let Some(file) = &objects.network.ca_file {
                 let pem = std::fs::read(file).map_err(|e| format!("SVC_CA_FILE `{}`: {e}", file.display()))?;
                 options.ca_pem = Some(pem);
             }

@@ -78,7 +78,7 @@ impl WebServing {
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, CommandError> {
         let password = password(config)?;
         let watchdog = Arc::<Watchdog>::default();
-        let trusted = http_client::tls(&config.worker_url, config.objects.ca_file.as_deref());
+        let trusted = http_client::tls(&config.worker_url, config.objects.network.ca_file.as_deref());
         let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
         let web = Arc::new(Web::new(WebParts {
             store: Arc::clone(&services.store),

@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod kv;
 mod logging;
+mod network;
 mod notify;
 mod object_store;
 mod operator;
@@ -26,6 +27,7 @@ pub use error::{EXIT_STATUS, EnvironmentError, Fault};
 pub use events::{EventQueueConfig, EventsConfig};
 pub use kv::KvConfig;
 pub use logging::{LogConfig, LogFormat, LogLevel};
+pub use network::{DirectHost, NetworkConfig, shown_proxy};
 pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};
 pub use object_store::{
     Addressing, Buckets, Encryption, ObjectStoreConfig, RequestStyle, StoreCredentials, StoreEndpoint,

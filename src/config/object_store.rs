@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::aws::AwsVariables;
 use super::env::{Expected, Var, VariableReader, secret};
+use super::network::NetworkConfig;
 use super::secret::Secret;
 use super::values::{absolute_path, bucket, http_url, word};
 
@@ -167,8 +168,7 @@ pub struct ObjectStoreConfig {
     /// `OBJ_REGION`, required.
     pub region: String,
     pub requests: RequestStyle,
-    /// `SVC_CA_FILE`: PEM file of further certificate authorities to trust; default none.
-    pub ca_file: Option<PathBuf>,
+    pub network: NetworkConfig,
 }
 
 impl ObjectStoreConfig {
@@ -192,7 +192,7 @@ impl ObjectStoreConfig {
             credentials: StoreCredentials::read(reader, &region),
             region,
             requests: RequestStyle::read(reader),
-            ca_file: reader.optional(Var("SVC_CA_FILE", "further certificate authorities, PEM"), absolute_path),
+            network: NetworkConfig::read(reader),
         }
     }
 }

@@ -102,7 +102,8 @@ fn ranges(text: &str) -> Result<Vec<AddressRange>, Expected> {
         .ok_or_else(|| "comma-separated addresses or ranges such as `10.0.0.0/8, ::1`".to_owned())
 }
 
-fn range(text: &str) -> Option<AddressRange> {
+/// An address, or a range in CIDR notation.
+pub(super) fn range(text: &str) -> Option<AddressRange> {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
     let address: IpAddr = address.parse().ok()?;
     let widest = if address.is_ipv4() { 32 } else { 128 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use lakemill::adapters::aws::{Credentials, SqsQueue};
-use lakemill::config::{AwsVariables, EventQueueConfig, StoreCredentials};
+use lakemill::config::{AwsVariables, EventQueueConfig, NetworkConfig, StoreCredentials};
 use lakemill::domain::job::JobStatus;
 use lakemill::ports::EventQueue;
 use lakemill::runtime::SystemClock;
@@ -262,9 +262,10 @@ fn keys_that_end_are_renewed() {
     });
     let variables = AwsVariables { metadata_endpoint: Some(AWS.url()), ..AwsVariables::default() };
     let credentials = StoreCredentials::Chain(Box::new(variables));
-    let credentials = Credentials::new(credentials, None).unwrap();
+    let credentials = Credentials::new(credentials, &NetworkConfig::default()).unwrap();
     let config = EventQueueConfig { url: queue.url_at(&proxy.url()), region: REGION.into() };
-    let opened = SqsQueue::open(&config, Arc::new(credentials), Arc::new(SystemClock), None).unwrap();
+    let opened =
+        SqsQueue::open(&config, Arc::new(credentials), Arc::new(SystemClock), &NetworkConfig::default()).unwrap();
     queue.send("x");
     assert_eq!(opened.receive(Duration::from_secs(20)).unwrap()[0].body, "x");
     assert_eq!(AWS.sessions(), 1);

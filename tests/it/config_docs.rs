@@ -5,11 +5,22 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use lakemill::config::{Environment, EnvironmentError, OAUTH_SCOPE_DEFAULT, StoreCredentials, WebConfig, WorkerConfig};
+use lakemill::config::{
+    Environment, EnvironmentError, NetworkConfig, OAUTH_SCOPE_DEFAULT, StoreCredentials, WebConfig, WorkerConfig,
+};
 
 /// Source files that read a worker's config.
-const SOURCES: &[&str] =
-    &["catalog.rs", "events.rs", "kv.rs", "logging.rs", "notify.rs", "object_store.rs", "server.rs", "worker.rs"];
+const SOURCES: &[&str] = &[
+    "catalog.rs",
+    "events.rs",
+    "kv.rs",
+    "logging.rs",
+    "network.rs",
+    "notify.rs",
+    "object_store.rs",
+    "server.rs",
+    "worker.rs",
+];
 /// The headings above the worker's table, and above the web service's additional variables.
 const WORKER_HEADING: &str = "\n## The worker's variables\n";
 const WEB_HEADING: &str = "\n## The web service's variables\n";
@@ -175,7 +186,7 @@ fn docs_and_worker_agree_on_defaults() {
     .collect();
     // A variable without default has an empty cell.
     assert!(config.server.metrics_token.is_none() && config.server.trusted_proxies.is_empty());
-    assert!(config.objects.ca_file.is_none() && config.log.format.is_none());
+    assert!(config.objects.network == NetworkConfig::default() && config.log.format.is_none());
     assert!(config.drain_max.is_none());
     assert!(matches!(config.objects.credentials, StoreCredentials::Key { .. }));
     for (name, (default, _)) in rows() {

@@ -103,7 +103,10 @@ fn required_variables_are_sufficient() {
     assert_eq!(config.lease, lease);
     assert_eq!(config.run_memory_bytes, 512 << 20);
     assert_eq!(config.scratch_dir, PathBuf::from("/var/tmp/lakemill"));
-    assert_eq!((config.reconcile, config.objects.ca_file), (Some(Duration::from_secs(86_400)), None));
+    assert_eq!(
+        (config.reconcile, config.objects.network),
+        (Some(Duration::from_secs(86_400)), NetworkConfig::default())
+    );
     assert_eq!(config.log, LogConfig { level: LogLevel::Info, format: None });
 
     let config = web(&[]).unwrap().config;

@@ -57,6 +57,7 @@ mod metrics;
 mod model;
 mod notifications;
 mod object_lock;
+mod outgoing_proxies;
 mod partition_readers;
 mod peers;
 mod preview;

@@ -134,7 +134,7 @@ fn invalid_store_settings_are_rejected() {
         assert!(matches!(opened, Err(S3OpenError::Endpoint { .. })), "{endpoint}");
     }
     let place = tempfile::tempdir().unwrap();
-    let with_file = |path: &Path| open(&|options| options.ca_file = Some(path.to_owned()));
+    let with_file = |path: &Path| open(&|options| options.network.ca_file = Some(path.to_owned()));
     assert!(matches!(with_file(&place.path().join("none")), Err(S3OpenError::CaFile(CaFileError::Read { .. }))));
     let file = place.path().join("ca.pem");
     for text in ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nQQ==\n-----END PRIVATE KEY-----\n"] {
@@ -152,7 +152,7 @@ fn private_ca_is_trusted_by_file() {
     assert!(matches!(untrusted, StoreError::Transient { .. }), "{untrusted}");
     assert!(untrusted.to_string().contains("certificate"), "{untrusted}");
     let mut trusting = options();
-    trusting.ca_file = Some(place.path().join("ca.pem"));
+    trusting.network.ca_file = Some(place.path().join("ca.pem"));
     let store = S3Store::open(trusting).unwrap();
     let body = vec![b'x'; 300_000];
     store.put(LAKE, KEY, &body, &WriteOptions::default()).unwrap();

@@ -5,9 +5,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use ureq::Agent;
-use ureq::tls::TlsConfig;
+use ureq::config::ConfigBuilder;
+use ureq::typestate::AgentScope;
 
 use super::keys::SigningKeys;
+use crate::adapters::network::by_proxy;
 use crate::config::Secret;
 use crate::domain::text::clipped;
 use crate::system::http_client::{self, TextResponse};
@@ -32,8 +34,8 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn new(tls: TlsConfig) -> Self {
-        let config = http_client::config(tls)
+    pub(super) fn new(client: ConfigBuilder<AgentScope>) -> Self {
+        let config = client
             .timeout_connect(Some(CONNECT_TIME_MAX))
             .timeout_global(Some(ATTEMPT_TIME_MAX))
             .max_idle_connections(0)
@@ -49,7 +51,7 @@ impl Answers {
         let response = http_client::with_retries(|| {
             let Question { method, url, headers, body } = question;
             let request = http_client::request(method, url, headers.iter().copied(), body.as_bytes())?;
-            http_client::send(&self.agent, request, ANSWER_BYTES_MAX)
+            http_client::send(&self.agent, request, ANSWER_BYTES_MAX).map_err(|error| error + &by_proxy(&self.agent))
         })?;
         match response.is_unavailable() {
             true => Err(response.failure()),

@@ -1,6 +1,5 @@
 //! The present keys of a process, and when they are fetched.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,7 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 use super::answers::Answers;
 use super::keys::{CredentialsError, SigningKeys};
 use super::{container, instance, profile, web_identity};
-use crate::config::{AwsVariables, StoreCredentials};
+use crate::adapters::network::client;
+use crate::config::{AwsVariables, NetworkConfig, StoreCredentials};
 use crate::system::http_client::{self, CaFileError};
 
 /// Pause between fetches while the present keys are valid: they may be given out shortly before their end, or can't be
@@ -25,18 +25,18 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// `ca_file`: further certificate authorities, besides the public ones that AWS's services have.
-    ///
     /// # Errors
-    /// The file can't be used.
-    pub fn new(credentials: StoreCredentials, ca_file: Option<&Path>) -> Result<Self, CaFileError> {
+    /// The file of certificate authorities can't be used.
+    pub fn new(credentials: StoreCredentials, network: &NetworkConfig) -> Result<Self, CaFileError> {
         Ok(match credentials {
             StoreCredentials::Key { id, secret } => {
                 Self::Fixed(Arc::new(SigningKeys { id, secret, session_token: None, end: None }))
             }
             StoreCredentials::Chain(variables) => {
-                let answers = Answers::new(http_client::tls("https://", ca_file)?);
-                Self::Chain(Box::new(CredentialChain::new(*variables, answers)))
+                let near = http_client::config(http_client::tls("https://", network.ca_file.as_deref())?);
+                let sts = variables.web_identity.as_ref().map_or("https://", |identity| &identity.sts_endpoint);
+                let sts = Answers::new(client(sts, network)?);
+                Self::Chain(Box::new(CredentialChain::new(*variables, Answers::new(near), sts)))
             }
         })
     }
@@ -64,7 +64,9 @@ impl Credentials {
 /// The keys of the first place that is set up.
 pub struct CredentialChain {
     variables: AwsVariables,
+    /// For containers' endpoints and instance metadata.
     answers: Answers,
+    sts: Answers,
     present: Mutex<Present>,
     /// Held while keys are fetched.
     renewal: Mutex<()>,
@@ -78,8 +80,8 @@ struct Present {
 }
 
 impl CredentialChain {
-    fn new(variables: AwsVariables, answers: Answers) -> Self {
-        Self { variables, answers, present: Mutex::default(), renewal: Mutex::default() }
+    fn new(variables: AwsVariables, answers: Answers, sts: Answers) -> Self {
+        Self { variables, answers, sts, present: Mutex::default(), renewal: Mutex::default() }
     }
 
     /// Valid keys. `now`: the store's time.
@@ -142,12 +144,12 @@ impl CredentialChain {
     }
 
     fn fetch(&self) -> Result<SigningKeys, CredentialsError> {
-        let Self { variables, answers, .. } = self;
+        let Self { variables, answers, sts, .. } = self;
         if let Some(keys) = of_variables(variables)? {
             return Ok(keys);
         }
         if let Some(identity) = &variables.web_identity {
-            return web_identity::fetch(identity, answers);
+            return web_identity::fetch(identity, sts);
         }
         if let Some(keys) = profile::read(variables)? {
             return Ok(keys);

@@ -9,7 +9,8 @@
 //! 5. the metadata of an EC2 instance, by IMDSv2.
 //!
 //! Invariants: keys that end are renewed before they end, by one thread at a time, while others use the present ones; every
-//! response is bounded in size and time; redirects and proxies are not followed, since what is sent are secrets.
+//! response is bounded in size and time; redirects are not followed, since what is sent are secrets; containers' endpoints
+//! and instance metadata, which are near, are never asked by a proxy.
 //!
 //! Must not: read the environment.
 

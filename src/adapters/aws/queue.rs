@@ -1,6 +1,5 @@
 //! A queue of SQS: its JSON protocol, with requests signed in their headers.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use url::Url;
 use super::chain::Credentials;
 use super::keys::SigningKeys;
 use super::sign::{RequestSigner, UnsignedRequest};
-use crate::config::EventQueueConfig;
+use crate::adapters::network::{by_proxy, client};
+use crate::config::{EventQueueConfig, NetworkConfig};
 use crate::domain::text::clipped;
 use crate::ports::EventQueue;
 use crate::ports::event_queue::{QUEUE_CALL_TIME_MAX, QueueError, QueueMessage, QueueState};
@@ -60,20 +60,20 @@ enum CallError {
 }
 
 impl SqsQueue {
-    /// Sends nothing. `ca_file`: further certificate authorities.
+    /// Sends nothing.
     ///
     /// # Errors
-    /// The URL or the file can't be used.
+    /// The URL or the file of certificate authorities can't be used.
     pub fn open(
         config: &EventQueueConfig,
         credentials: Arc<Credentials>,
         clock: Arc<dyn Clock>,
-        ca_file: Option<&Path>,
+        network: &NetworkConfig,
     ) -> Result<Self, String> {
         let mut endpoint = Url::parse(&config.url).map_err(|error| format!("`{}`: {error}", config.url))?;
         endpoint.set_path("/");
-        let tls = http_client::tls(&config.url, ca_file).map_err(|error| error.to_string())?;
-        let agent = http_client::config(tls).timeout_connect(Some(CONNECT_TIME_MAX)).build().new_agent();
+        let client = client(&config.url, network).map_err(|error| error.to_string())?;
+        let agent = client.timeout_connect(Some(CONNECT_TIME_MAX)).build().new_agent();
         let signer = RequestSigner::new(&config.region, "sqs");
         Ok(Self { url: config.url.clone(), endpoint, signer, credentials, clock, agent })
     }
@@ -118,8 +118,8 @@ impl SqsQueue {
         let request = http_client::request("POST", self.endpoint.as_str(), headers, body.as_bytes());
         let request = self.agent.configure_request(request.map_err(CallError::Other)?);
         let request = request.timeout_global(Some(wait + ANSWER_TIME_MAX)).build();
-        let TextResponse { status, text } =
-            http_client::send(&self.agent, request, RESPONSE_BYTES_MAX).map_err(CallError::Other)?;
+        let sent = http_client::send(&self.agent, request, RESPONSE_BYTES_MAX);
+        let TextResponse { status, text } = sent.map_err(|error| CallError::Other(error + &by_proxy(&self.agent)))?;
         if status == 200 { Ok(text) } else { Err(refusal(status, &text)) }
     }
 }

@@ -4,7 +4,6 @@
 //! is not checked. Nothing is fetched from any other host.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use parking_lot::Mutex;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, UnparsedPublicKey};
@@ -15,13 +14,14 @@ use webpki::EndEntityCert;
 use webpki::ring::RSA_PKCS1_2048_8192_SHA256;
 
 use super::answers::{Answers, Question};
-use crate::config::EventsConfig;
+use crate::adapters::network::client;
+use crate::config::{EventsConfig, NetworkConfig};
 use crate::domain::arn::Arn;
 use crate::domain::digest::unbase64;
 use crate::domain::text::clipped;
 use crate::ports::EventTopics;
 use crate::ports::event_topics::{TopicError, TopicMessage, TopicMessageKind};
-use crate::system::http_client::{self, CaFileError};
+use crate::system::http_client::CaFileError;
 
 /// Certificates that are kept. SNS replaces its own rarely, with another URL.
 const CERTIFICATES_MAX: usize = 16;
@@ -37,16 +37,15 @@ pub struct SnsTopics {
 }
 
 impl SnsTopics {
-    /// `ca_file`: further certificate authorities.
-    ///
     /// # Errors
-    /// The file can't be used.
-    pub fn open(config: &EventsConfig, ca_file: Option<&Path>) -> Result<Self, CaFileError> {
+    /// The file of certificate authorities can't be used.
+    pub fn open(config: &EventsConfig, network: &NetworkConfig) -> Result<Self, CaFileError> {
         let endpoint = config.sns_endpoint.as_deref();
+        let host = config.topics.first().map_or("https://".to_owned(), host_of);
         Ok(Self {
             permitted: config.topics.clone(),
             endpoint: endpoint.and_then(|url| Url::parse(url).ok()).map(|url| url.origin()),
-            answers: Answers::new(http_client::tls(endpoint.unwrap_or("https://"), ca_file)?),
+            answers: Answers::new(client(endpoint.unwrap_or(&host), network)?),
             certificates: Mutex::default(),
         })
     }
@@ -59,10 +58,7 @@ impl SnsTopics {
 
     /// A URL of SNS in the topic's region. `what`: the field that it is from.
     fn url_of_sns(&self, what: &str, text: &str, topic: &Arn) -> Result<Url, TopicError> {
-        let default = || {
-            let host = format!("https://sns.{}.{}", topic.region, topic.domain());
-            Url::parse(&host).ok().map(|url| url.origin())
-        };
+        let default = || Url::parse(&host_of(topic)).ok().map(|url| url.origin());
         let expected = self.endpoint.clone().or_else(default);
         let found = Url::parse(text).ok().filter(|url| url.username().is_empty() && url.password().is_none());
         match (found, expected) {
@@ -142,6 +138,11 @@ impl EventTopics for SnsTopics {
     }
 }
 
+/// SNS in the topic's region.
+fn host_of(topic: &Arn) -> String {
+    format!("https://sns.{}.{}", topic.region, topic.domain())
+}
+
 /// The signed text of a message: names and values of these fields, each on its own line.
 fn signed_text(message: &TopicMessage) -> String {
     let of = |value: &'_ Option<String>| value.clone().unwrap_or_default();
@@ -196,7 +197,7 @@ mod tests {
 
     fn topics() -> SnsTopics {
         let config = EventsConfig { topics: vec![Arn::parse(TOPIC).unwrap()], ..EventsConfig::default() };
-        SnsTopics::open(&config, None).unwrap()
+        SnsTopics::open(&config, &NetworkConfig::default()).unwrap()
     }
 
     fn confirmation() -> TopicMessage {

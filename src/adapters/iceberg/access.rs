@@ -9,6 +9,7 @@ use ureq::Agent;
 use url::form_urlencoded;
 
 use crate::adapters::aws::{Credentials, RequestSigner, SigningKeys, UnsignedRequest};
+use crate::adapters::network::by_proxy;
 use crate::config::{CatalogAccess, Secret};
 use crate::system::http_client;
 
@@ -28,6 +29,7 @@ pub(super) enum Access {
 
 /// An OAuth2 client and its present token.
 pub(super) struct OauthClient {
+    agent: Agent,
     id: String,
     secret: Secret,
     url: String,
@@ -54,15 +56,20 @@ struct TokenResponse {
 }
 
 impl Access {
-    /// `store`: the credentials of the store, for signed requests.
+    /// `store`: the credentials of the store, for signed requests. `agent`: makes a client of a URL.
     ///
     /// # Errors
-    /// If requests are to be signed, and the store has no credentials.
-    pub(super) fn new(access: &CatalogAccess, store: Option<Arc<Credentials>>) -> Result<Self, String> {
+    /// That of `agent`; or requests are to be signed, and the store has no credentials.
+    pub(super) fn new(
+        access: &CatalogAccess,
+        store: Option<Arc<Credentials>>,
+        agent: impl Fn(&str) -> Result<Agent, String>,
+    ) -> Result<Self, String> {
         Ok(match access {
             CatalogAccess::Open => Self::Open,
             CatalogAccess::Token(token) => Self::Token(token.clone()),
             CatalogAccess::Client { id, secret, url, scope } => Self::Client(OauthClient {
+                agent: agent(url)?,
                 id: id.clone(),
                 secret: secret.clone(),
                 url: url.clone(),
@@ -80,18 +87,13 @@ impl Access {
     ///
     /// # Errors
     /// If no token or key is available.
-    pub(super) fn headers(
-        &self,
-        agent: &Agent,
-        request: &UnsignedRequest<'_>,
-        now: DateTime<Utc>,
-    ) -> Result<Authorization, String> {
+    pub(super) fn headers(&self, request: &UnsignedRequest<'_>, now: DateTime<Utc>) -> Result<Authorization, String> {
         let bearer = |token: &Secret| vec![("authorization", format!("Bearer {}", token.reveal()))];
         match self {
             Self::Open => Ok((Vec::new(), Sent::Unchangeable)),
             Self::Token(token) => Ok((bearer(token), Sent::Unchangeable)),
             Self::Client(client) => {
-                let token = client.token(agent, now)?;
+                let token = client.token(now)?;
                 Ok((bearer(&token), Sent::Token(token)))
             }
             Self::Signed { signer, credentials } => {
@@ -119,21 +121,21 @@ impl Access {
 }
 
 impl OauthClient {
-    fn token(&self, agent: &Agent, now: DateTime<Utc>) -> Result<Secret, String> {
+    fn token(&self, now: DateTime<Utc>) -> Result<Secret, String> {
         let mut present = self.token.lock();
         if let Some((token, end)) = present.as_ref()
             && now + RENEWED_BEFORE_END < *end
         {
             return Ok(token.clone());
         }
-        let response = self.fetch(agent).map_err(|why| format!("token of OAuth2 from {}: {why}", self.url))?;
+        let response = self.fetch().map_err(|why| format!("token of OAuth2 from {}: {why}", self.url))?;
         let seconds = response.expires_in.unwrap_or(TOKEN_SECONDS_DEFAULT).clamp(0, TOKEN_SECONDS_MAX);
         let token = Secret::new(response.access_token);
         *present = Some((token.clone(), now + TimeDelta::seconds(seconds)));
         Ok(token)
     }
 
-    fn fetch(&self, agent: &Agent) -> Result<TokenResponse, String> {
+    fn fetch(&self) -> Result<TokenResponse, String> {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "client_credentials")
             .append_pair("client_id", &self.id)
@@ -142,7 +144,8 @@ impl OauthClient {
             .finish();
         let headers = [("content-type", "application/x-www-form-urlencoded")];
         let request = http_client::request("POST", &self.url, headers, form.as_bytes())?;
-        let text = http_client::send(agent, request, RESPONSE_BYTES_MAX)?.success()?;
+        let sent = http_client::send(&self.agent, request, RESPONSE_BYTES_MAX);
+        let text = sent.map_err(|error| error + &by_proxy(&self.agent))?.success()?;
         // The text may contain the token: it is not part of the error.
         serde_json::from_str(&text).map_err(|error| format!("the response has no token: {error}"))
     }

@@ -1,6 +1,5 @@
 //! Requests to a REST catalog.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use url::Url;
 
 use super::access::{Access, Sent};
 use crate::adapters::aws::{Credentials, UnsignedRequest};
-use crate::config::CatalogConfig;
+use crate::adapters::network::{by_proxy, client};
+use crate::config::{CatalogConfig, NetworkConfig};
 use crate::domain::iceberg::CatalogMetadata;
 use crate::domain::text::clipped;
 use crate::ports::IcebergCatalog;
@@ -90,22 +90,21 @@ struct ErrorText {
 }
 
 impl RestCatalog {
-    /// Sends nothing. `store`: the store's credentials, for catalogs of AWS. `ca_file`: further certificate authorities.
+    /// Sends nothing. `store`: the store's credentials, for catalogs of AWS.
     ///
     /// # Errors
-    /// The file can't be used, or the store has no credentials that requests could be signed with.
+    /// The file of certificate authorities can't be used, or the store has no credentials that requests could be signed with.
     pub fn open(
         config: &CatalogConfig,
         store: Option<Arc<Credentials>>,
         clock: Arc<dyn Clock>,
-        ca_file: Option<&Path>,
+        network: &NetworkConfig,
     ) -> Result<Self, String> {
-        let tls = http_client::tls(&config.url, ca_file).map_err(|error| error.to_string())?;
-        let agent = http_client::config(tls)
-            .timeout_connect(Some(CONNECT_TIME_MAX))
-            .timeout_global(Some(REQUEST_TIME_MAX))
-            .build()
-            .new_agent();
+        let agent = |url: &str| -> Result<Agent, String> {
+            let client = client(url, network).map_err(|error| error.to_string())?;
+            let client = client.timeout_connect(Some(CONNECT_TIME_MAX)).timeout_global(Some(REQUEST_TIME_MAX));
+            Ok(client.build().new_agent())
+        };
         let warehouse = config.warehouse.as_ref().map(|warehouse| format!(" {warehouse}")).unwrap_or_default();
         let parents = match config.parents.is_empty() {
             true => String::new(),
@@ -113,9 +112,9 @@ impl RestCatalog {
         };
         Ok(Self {
             name: format!("{}{warehouse}{parents}", config.url),
-            access: Access::new(&config.access, store)?,
+            access: Access::new(&config.access, store, agent)?,
             config: config.clone(),
-            agent,
+            agent: agent(&config.url)?,
             clock,
             settings: Mutex::default(),
             unavailable_until: Mutex::default(),
@@ -211,12 +210,13 @@ impl RestCatalog {
         let content_type = [("content-type", CONTENT_TYPE)];
         let headers = if body.is_empty() { &[][..] } else { &content_type[..] };
         let unsigned = UnsignedRequest { method, url, headers, body: body.as_bytes() };
-        let (access, with) = self.access.headers(&self.agent, &unsigned, self.clock.now())?;
+        let (access, with) = self.access.headers(&unsigned, self.clock.now())?;
         let accept = [("accept", CONTENT_TYPE)].into_iter();
         let access = access.iter().map(|(name, value)| (*name, value.as_str()));
         let headers = accept.chain(headers.iter().copied()).chain(access);
         let request = http_client::request(method, url.as_str(), headers, body.as_bytes())?;
-        Ok((http_client::send(&self.agent, request, RESPONSE_BYTES_MAX)?, with))
+        let sent = http_client::send(&self.agent, request, RESPONSE_BYTES_MAX);
+        Ok((sent.map_err(|error| error + &by_proxy(&self.agent))?, with))
     }
 }
 

@@ -1,18 +1,17 @@
 //! Sends notifications by HTTP POST.
 
-use std::path::Path;
 use std::time::Duration;
 
 use ureq::Agent;
 
 use super::payload;
-use crate::config::{NotifyRoute, NotifyTarget, Secret};
+use crate::adapters::network::{by_proxy, client};
+use crate::config::{NetworkConfig, NotifyRoute, NotifyTarget, Secret};
 use crate::domain::digest::hmac_sha256_hex;
 use crate::domain::notification::{Notification, TargetKind, TargetName};
 use crate::ports::NotificationTarget;
 use crate::ports::notification_target::DeliveryError;
 use crate::runtime::{Clock, SystemClock};
-use crate::system::http_client;
 
 /// Timeout of a whole request.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
@@ -43,7 +42,7 @@ enum HttpRoute {
 }
 
 impl HttpTarget {
-    pub(super) fn open(target: &NotifyTarget, key: &Secret, ca_file: Option<&Path>) -> Result<Self, String> {
+    pub(super) fn open(target: &NotifyTarget, key: &Secret, network: &NetworkConfig) -> Result<Self, String> {
         let (url, route) = match (&target.route, target.name.kind) {
             (NotifyRoute::Http(url), TargetKind::Slack) => (url, HttpRoute::Slack(url.clone())),
             (NotifyRoute::Http(url), TargetKind::Teams) => (url, HttpRoute::Teams(url.clone())),
@@ -57,8 +56,8 @@ impl HttpTarget {
             }
             (NotifyRoute::Mail(_), _) => return Err("it is not a webhook".into()),
         };
-        let tls = http_client::tls(url.reveal(), ca_file).map_err(|error| error.to_string())?;
-        let config = http_client::config(tls)
+        let client = client(url.reveal(), network).map_err(|error| error.to_string())?;
+        let config = client
             .max_idle_connections(0)
             .timeout_connect(Some(CONNECT_TIME_MAX))
             .timeout_global(Some(REQUEST_TIME_MAX))
@@ -72,7 +71,7 @@ impl HttpTarget {
             request = request.header(*name, *value);
         }
         let sent = request.content_type("application/json").send(body);
-        let mut response = sent.map_err(|error| failed(describe(&error)))?;
+        let mut response = sent.map_err(|error| failed(describe(&error) + &by_proxy(&self.agent)))?;
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (retry_after, location) = (header("retry-after"), header("location"));
@@ -141,6 +140,7 @@ fn describe(error: &ureq::Error) -> String {
         ureq::Error::Timeout(_) => "timed out".into(),
         ureq::Error::HostNotFound => "the host name can't be resolved".into(),
         ureq::Error::ConnectionFailed => "the connection failed".into(),
+        ureq::Error::ConnectProxyFailed(reason) => reason.clone(),
         ureq::Error::Io(error) => format!("the connection failed: {}", error.kind()),
         ureq::Error::Rustls(error) => format!("TLS failed: {error}"),
         // The enum is non-exhaustive.

@@ -7,26 +7,27 @@ mod http;
 mod mail;
 mod payload;
 
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::config::{NotifyConfig, NotifyRoute};
+use crate::config::{NetworkConfig, NotifyConfig, NotifyRoute};
 use crate::ports::NotificationTarget;
 
 /// Opens the targets; they need not respond yet.
 ///
 /// # Errors
 /// What can't be used, without secrets.
-pub fn open(config: &NotifyConfig, ca_file: Option<&Path>) -> Result<Vec<Arc<dyn NotificationTarget>>, String> {
+pub fn open(config: &NotifyConfig, network: &NetworkConfig) -> Result<Vec<Arc<dyn NotificationTarget>>, String> {
     let mut targets: Vec<Arc<dyn NotificationTarget>> = Vec::with_capacity(config.targets.len());
     for target in &config.targets {
         let failed =
             |error: String| format!("SVC_NOTIFY_URL: {} at {}: {error}", target.name.kind.as_str(), target.name.host);
         targets.push(match &target.route {
             NotifyRoute::Http(_) | NotifyRoute::Ntfy { .. } => {
-                Arc::new(http::HttpTarget::open(target, &config.secret, ca_file).map_err(failed)?)
+                Arc::new(http::HttpTarget::open(target, &config.secret, network).map_err(failed)?)
             }
-            NotifyRoute::Mail(route) => Arc::new(mail::MailTarget::open(&target.name, route, ca_file).map_err(failed)?),
+            NotifyRoute::Mail(route) => {
+                Arc::new(mail::MailTarget::open(&target.name, route, network.ca_file.as_deref()).map_err(failed)?)
+            }
         });
     }
     Ok(targets)

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each attempt of a run's write is signed to expire before the run's lease; none is sent with less than a
 //! second of it left.
-//! Must not: read the environment (proxies included), or follow redirects.
+//! Must not: read the environment, or follow redirects.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,10 +16,10 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body as Received, SendBody};
 
 use crate::adapters::aws::{Credentials, SigningKeys};
+use crate::adapters::network::{by_proxy, client};
 use crate::config::Addressing;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
-use crate::system::http_client;
 
 use super::expiry::{self, Validity};
 use super::failure::RequestError;
@@ -60,8 +60,7 @@ impl Client {
             return Err(S3OpenError::Endpoint { found: options.endpoint });
         }
         let timeouts = options.timeouts;
-        let ca_file = options.ca_file.as_deref();
-        let config = http_client::config(http_client::tls(&options.endpoint, ca_file)?)
+        let config = client(&options.endpoint, &options.network)?
             .max_idle_connections(IDLE_CONNECTIONS_MAX)
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .max_idle_age(IDLE_AGE_MAX)
@@ -70,7 +69,7 @@ impl Client {
             .timeout_send_request(Some(timeouts.send))
             .timeout_per_write(Some(timeouts.send_idle))
             .build();
-        let credentials = Arc::new(Credentials::new(options.credentials.clone(), ca_file)?);
+        let credentials = Arc::new(Credentials::new(options.credentials.clone(), &options.network)?);
         let signer = Signer::new(&options.region);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
         Ok(Self { agent, credentials, signer, options, store_clock: StoreClock::default() })
@@ -159,7 +158,10 @@ impl Client {
         let sent = Instant::now();
         let timeouts = self.options.timeouts.of(request.slow);
         let response = self.exchange(request, &headers, &url, &timeouts, connection);
-        let response = response.map_err(|error| RequestError::transport(error, &timeouts, &self.options.endpoint))?;
+        let response = response.map_err(|error| {
+            let store = format!("{}{}", self.options.endpoint, by_proxy(&self.agent));
+            RequestError::transport(error, &timeouts, &store)
+        })?;
         if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
             self.store_clock.sample(date, self.clock().since_boot());
         }

@@ -209,7 +209,7 @@ pub(super) fn describe(error: ureq::Error, timeouts: &Timeouts) -> io::Error {
     match error {
         ureq::Error::Io(error) => error,
         ureq::Error::Timeout(timer) => io::Error::new(io::ErrorKind::TimedOut, describe_timeout(timer, timeouts)),
-        ureq::Error::HostNotFound => io::Error::new(io::ErrorKind::NotFound, "the store's host name can't be resolved"),
+        ureq::Error::HostNotFound => io::Error::new(io::ErrorKind::NotFound, "the host name can't be resolved"),
         error => io::Error::other(error),
     }
 }
@@ -217,7 +217,7 @@ pub(super) fn describe(error: ureq::Error, timeouts: &Timeouts) -> io::Error {
 fn describe_timeout(timer: Timeout, timeouts: &Timeouts) -> String {
     let of = |phase: &str, after: Duration| format!("timed out {phase} (after {after:?})");
     match timer {
-        Timeout::Resolve => of("resolving the store's host name", timeouts.resolve),
+        Timeout::Resolve => of("resolving the host name", timeouts.resolve),
         Timeout::Connect => of("connecting to the store", timeouts.connect),
         Timeout::SendRequest => of("sending a request", timeouts.send),
         Timeout::PerWrite => of("sending, without progress", timeouts.send_idle),

@@ -1,10 +1,9 @@
 //! Options of a store.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Buckets, ObjectStoreConfig, RequestStyle, StoreCredentials, StoreEndpoint};
+use crate::config::{Buckets, NetworkConfig, ObjectStoreConfig, RequestStyle, StoreCredentials, StoreEndpoint};
 use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
@@ -63,8 +62,7 @@ pub struct S3Options {
     pub credentials: StoreCredentials,
     pub buckets: Buckets,
     pub requests: RequestStyle,
-    /// PEM file of certificate authorities to trust in addition to the public ones.
-    pub ca_file: Option<PathBuf>,
+    pub network: NetworkConfig,
     pub timeouts: Timeouts,
     pub clock: Arc<dyn Clock>,
     /// For emulating preconditions that the store ignores. Without locks, these don't hold under races.
@@ -74,7 +72,7 @@ pub struct S3Options {
 }
 
 impl S3Options {
-    /// With default timeouts, public authorities only, and no locks.
+    /// With default timeouts, public authorities only, and without proxies and locks.
     pub fn new(
         endpoint: &str,
         region: &str,
@@ -88,7 +86,7 @@ impl S3Options {
             credentials,
             buckets,
             requests: RequestStyle::default(),
-            ca_file: None,
+            network: NetworkConfig::default(),
             timeouts: Timeouts::default(),
             clock,
             locks: None,
@@ -106,7 +104,7 @@ impl S3Options {
         let (credentials, buckets) = (config.credentials.clone(), config.buckets.clone());
         let mut options = Self::new(endpoint, &config.region, credentials, buckets, clock);
         options.requests.clone_from(&config.requests);
-        options.ca_file.clone_from(&config.ca_file);
+        options.network.clone_from(&config.network);
         Some(options)
     }
 
@@ -148,6 +146,8 @@ pub enum S3OpenError {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::runtime::SystemClock;
 
@@ -156,13 +156,13 @@ mod tests {
         let mut config = ObjectStoreConfig {
             endpoint: StoreEndpoint::S3("https://s3.example:9000".to_owned()),
             region: "r".to_owned(),
-            ca_file: Some(PathBuf::from("/etc/ca.pem")),
+            network: NetworkConfig { ca_file: Some(PathBuf::from("/etc/ca.pem")), ..NetworkConfig::default() },
             ..ObjectStoreConfig::default()
         };
         config.buckets.lake = "my-lake".to_owned();
         let options = S3Options::from_config(&config, Arc::new(SystemClock)).unwrap();
         assert_eq!((options.endpoint.as_str(), options.region.as_str()), ("https://s3.example:9000", "r"));
-        assert_eq!((options.name_of(Bucket::Lake), &options.ca_file), ("my-lake", &config.ca_file));
+        assert_eq!((options.name_of(Bucket::Lake), &options.network), ("my-lake", &config.network));
         config.endpoint = StoreEndpoint::Folder(PathBuf::from("/srv/objects"));
         assert!(S3Options::from_config(&config, Arc::new(SystemClock)).is_none());
     }

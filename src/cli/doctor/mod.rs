@@ -13,6 +13,7 @@ mod kv;
 mod machine;
 mod objects;
 mod peers;
+mod proxy;
 mod secrets;
 mod settings;
 mod surroundings;
@@ -39,6 +40,7 @@ const CHECKS: &[CheckSpec] = &[
     CheckSpec { name: "worker environment", run: settings::worker },
     CheckSpec { name: "web environment", run: settings::web },
     CheckSpec { name: "secrets", run: secrets::strength },
+    CheckSpec { name: "proxy", run: proxy::routes },
     CheckSpec { name: "buckets", run: objects::buckets },
     CheckSpec { name: "objects", run: objects::round_trip },
     CheckSpec { name: "store features", run: objects::features },

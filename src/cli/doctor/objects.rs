@@ -90,6 +90,10 @@ fn unreachable_store(why: &str) -> &'static str {
     if why.contains("no aws credentials") {
         return "correct what OBJ_CREDENTIALS=chain uses, as the finding says; see docs/aws.md";
     }
+    if why.contains("(by the proxy ") {
+        return "check that the proxy permits tunnels (CONNECT) to the store's host and port, and its user and password; \
+                or name the store in NO_PROXY";
+    }
     if why.contains("certificate") || why.contains("unknownissuer") {
         "the store's certificate is not trusted: set SVC_CA_FILE to the certificate of the authority that signed it"
     } else if why.contains("corrupt message") || why.contains("handshake") || why.contains("tls") {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use lakemill::adapters::iceberg::RestCatalog;
-use lakemill::config::{CatalogAccess, CatalogConfig};
+use lakemill::config::{CatalogAccess, CatalogConfig, NetworkConfig};
 use lakemill::runtime::SystemClock;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ impl IcebergCatalogServer {
 
     pub fn client(&self, access: CatalogAccess) -> RestCatalog {
         let config = CatalogConfig { url: self.url(), warehouse: None, parents: Vec::new(), access };
-        RestCatalog::open(&config, None, Arc::new(SystemClock), None).unwrap()
+        RestCatalog::open(&config, None, Arc::new(SystemClock), &NetworkConfig::default()).unwrap()
     }
 
     fn test(&self, arrange: Option<Value>) -> Value {

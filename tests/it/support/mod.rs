@@ -27,6 +27,7 @@ pub mod s3_server;
 pub mod site;
 pub mod sns;
 pub mod sqs;
+pub mod tunnel_proxy;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -65,7 +65,7 @@ fn moto_words(python: &str, port: u16) -> Vec<String> {
     [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned).to_vec()
 }
 
-/// Writes `ca.pem`, and `server.pem` and `server.key` for 127.0.0.1, into the folder of its argument.
+/// Writes `ca.pem`, and `server.pem` and `server.key` for 127.0.0.1 and localstack.example, into the folder of its argument.
 const MAKE_CERTIFICATES: &str = r#"
 import datetime, ipaddress, pathlib, sys
 from cryptography import x509
@@ -81,7 +81,7 @@ def make(name, key, issuer, issuer_key, extension):
     return builder.sign(issuer_key, hashes.SHA256())
 ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 ca = make("test authority", ca_key, None, ca_key, x509.BasicConstraints(True, None))
-names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localstack.example")])
 server = make("server", key, ca.subject, ca_key, names)
 pem = serialization.Encoding.PEM
 (folder / "ca.pem").write_bytes(ca.public_bytes(pem))
