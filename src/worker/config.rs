@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use super::shared::WorkerShared;
-use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::layout::{config_key, unfinished_key};
+use crate::domain::job::{JobMessage, RunError, RunErrorCode};
+use crate::domain::layout::{config_key, dry_run_config_key, unfinished_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
@@ -22,6 +22,24 @@ const PROBLEMS_LISTED: usize = 20;
 /// `pipeline_config_not_found`, the errors of [`check`], or the store's error.
 pub(super) fn read(shared: &WorkerShared, expressions: &dyn Expressions, slug: &Slug) -> Result<Pipeline, RunError> {
     check(expressions, slug, &read_text(shared, slug)?)
+}
+
+/// The config of a dry run.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_of_dry_run(
+    shared: &WorkerShared,
+    expressions: &dyn Expressions,
+    message: &JobMessage,
+) -> Result<Pipeline, RunError> {
+    let (slug, key) = (&message.pipeline, dry_run_config_key(&message.pipeline, message.job_id.as_str()));
+    let text = read_object(shared, &key, || {
+        RunError::new(RunErrorCode::PipelineConfigNotFound, "the config of the dry run is gone")
+            .detail("start the dry run again")
+            .path(key.clone())
+    })?;
+    check(expressions, slug, &text)
 }
 
 /// # Errors
@@ -53,16 +71,19 @@ pub(super) fn is_gone(shared: &WorkerShared, slug: &Slug) -> bool {
 /// # Errors
 /// `pipeline_config_not_found`, `invalid_config` if it is not UTF-8 or too large, or the store's error.
 pub(super) fn read_text(shared: &WorkerShared, slug: &Slug) -> Result<String, RunError> {
-    let key = config_key(slug);
-    let reader = match shared.store.get(Bucket::Pipelines, &key, None) {
+    read_object(shared, &config_key(slug), || not_found(slug))
+}
+
+fn read_object(shared: &WorkerShared, key: &str, missing: impl FnOnce() -> RunError) -> Result<String, RunError> {
+    let reader = match shared.store.get(Bucket::Pipelines, key, None) {
         Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Err(not_found(slug)),
+        Err(StoreError::NotFound { .. }) => return Err(missing()),
         Err(error) => return Err(store_error(error)),
     };
     let mut bytes = Vec::new();
     // One byte more than allowed, to detect a longer one.
     reader.body.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|source| {
-        let (bucket, key) = (Bucket::Pipelines, key.clone());
+        let (bucket, key) = (Bucket::Pipelines, key.to_owned());
         store_error(StoreError::Transient { bucket, key, operation: "reading", source })
     })?;
     if bytes.len() > CONFIG_BYTES_MAX {

@@ -17,7 +17,7 @@ use super::state::JobEvent;
 use super::stopping::Phase;
 use crate::domain::job::retry::{self, RetryDecision};
 use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, WaitReason};
-use crate::domain::layout::job_record_key;
+use crate::domain::layout::{dry_run_config_key, job_record_key};
 use crate::domain::limits::JOB_WAIT_MS_MAX;
 use crate::engine::run_error::store_error;
 use crate::pipelines::history::{self, Recorded};
@@ -205,9 +205,13 @@ impl Finish<'_> {
         self.retry("requeueing a job", || self.run.shared.kv.requeue(&self.run.start.lease, &wait))
     }
 
-    /// Writes the terminal record, then ends the job.
+    /// Writes the terminal record, then ends the job. A dry run has no record: it is shown for an hour.
     fn end(&self, job: Job) {
         failpoint::reach("worker::before_record");
+        if job.is_dry_run() {
+            self.acknowledge(&job);
+            return self.remove_config_of_dry_run();
+        }
         if self.is_of_no_pipeline(&job) {
             return self.acknowledge(&job);
         }
@@ -234,6 +238,14 @@ impl Finish<'_> {
         job.error.as_ref().is_some_and(missing) && config::is_gone(self.run.shared, &job.pipeline)
     }
 
+    fn remove_config_of_dry_run(&self) {
+        let message = &self.run.message;
+        let key = dry_run_config_key(&message.pipeline, message.job_id.as_str());
+        if let Err(error) = self.run.shared.store.delete(Bucket::Pipelines, &[key], &WriteOptions::default()) {
+            tracing::warn!(job_id = %message.job_id, %error, "removing the config of a dry run failed");
+        }
+    }
+
     fn acknowledge(&self, job: &Job) {
         let run = self.run;
         let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
@@ -257,7 +269,9 @@ impl Finish<'_> {
                     job.result.iter().flat_map(|result| result.tables.values()).map(count).sum()
                 };
                 let (rows_written, rows_rejected) = (rows(|t| t.rows_written), rows(|t| t.rows_rejected));
-                run.shared.state.count_rows(rows_written, rows_rejected);
+                if !job.is_dry_run() {
+                    run.shared.state.count_rows(rows_written, rows_rejected);
+                }
                 let duration_ms = job.duration_ms;
                 tracing::info!(
                     job_id,

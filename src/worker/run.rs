@@ -44,7 +44,11 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
     let shared = run.shared;
     let for_run = shared.expressions.for_run();
     let expressions = for_run.as_deref().unwrap_or(&*shared.expressions);
-    let pipeline = config::read(shared, expressions, &run.message.pipeline)?;
+    let is_dry_run = run.message.is_dry_run();
+    let pipeline = match is_dry_run {
+        true => config::read_of_dry_run(shared, expressions, &run.message)?,
+        false => config::read(shared, expressions, &run.message.pipeline)?,
+    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let resources = Resources {
         threads: threads.div_ceil(shared.options.concurrency),
@@ -58,7 +62,7 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
         prefix,
         changed: &changed_keys(run, prefix),
         clean: run.message.clean_run,
-        dry_run: false,
+        dry_run: is_dry_run,
         settle: true,
         versions: &crate::engine::versions(),
         store: &*shared.store,
@@ -70,7 +74,9 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
         resources: &resources,
     };
     let result = run_pipeline(&request, &CsvConverter).map_err(|failure| failure.error)?;
-    recheck_if_behind(shared, &run.message.pipeline, &pipeline);
+    if !is_dry_run {
+        recheck_if_behind(shared, &run.message.pipeline, &pipeline);
+    }
     Ok(result)
 }
 

@@ -18,6 +18,9 @@ use crate::domain::text::clipped;
 pub const TRIGGER_MANUAL: &str = "manual";
 /// The trigger of an automatic run.
 pub const TRIGGER_AUTO: &str = "auto";
+/// The trigger of a run that writes nothing: it converts all files with the config at
+/// [`dry_run_config_key`](crate::domain::layout::dry_run_config_key).
+pub const TRIGGER_DRY_RUN: &str = "dry_run";
 
 /// Identifies a job: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. New ones are UUIDv7.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -108,6 +111,10 @@ impl JobMessage {
     pub fn new(pipeline: Slug, clean_run: bool, trigger: &str, enqueued_at: DateTime<Utc>) -> Self {
         let prefix = pipeline_prefix(&pipeline);
         Self { job_id: JobId::mint(), pipeline, prefix, clean_run, trigger: trigger.to_owned(), enqueued_at }
+    }
+
+    pub fn is_dry_run(&self) -> bool {
+        self.trigger == TRIGGER_DRY_RUN
     }
 
     /// Names of the fields of the stream entry, in the contract's order. All code that names them, including Redis

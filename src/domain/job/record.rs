@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::message::{JobId, JobMessage};
+use super::message::{JobId, JobMessage, TRIGGER_DRY_RUN};
 use super::run::{Progress, RunError, RunResult};
 use crate::domain::name::Slug;
 
@@ -138,6 +138,10 @@ impl Job {
             reason: None,
             silent_ms: None,
         }
+    }
+
+    pub fn is_dry_run(&self) -> bool {
+        self.trigger == TRIGGER_DRY_RUN
     }
 
     /// The message that enqueues it again.

@@ -126,6 +126,26 @@ pub struct RunResult {
     /// in their keys (`in//a.csv`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub skipped_files: Vec<String>,
+    /// Of a dry run: the first rejected rows of each source, at most 100.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rejected_rows: Vec<RejectedRow>,
+}
+
+/// A row that a dry run rejects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DryRunReject")]
+pub struct RejectedRow {
+    pub table: String,
+    /// Key relative to the pipeline's prefix.
+    pub source: String,
+    /// Physical line on which the record starts.
+    pub line: u64,
+    /// Null if the whole record is rejected.
+    pub column: Option<String>,
+    /// The cell, cut.
+    pub value: Option<String>,
+    pub reason: String,
+    pub message: String,
 }
 
 /// Why a run failed.

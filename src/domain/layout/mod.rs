@@ -199,7 +199,12 @@ pub fn job_record_key(slug: &Slug, job_id: &str) -> String {
     format!("pipelines/{slug}/jobs/{job_id}.json")
 }
 
-/// The prefix of a pipeline's job history: terminal records, and rejects of failed runs.
+/// The config that a dry run checks.
+pub fn dry_run_config_key(slug: &Slug, job_id: &str) -> String {
+    format!("pipelines/{slug}/jobs/{job_id}.config.json")
+}
+
+/// The prefix of a pipeline's job history: terminal records, rejects of failed runs, and configs of dry runs.
 pub fn job_records_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/jobs/")
 }

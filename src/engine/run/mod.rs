@@ -92,6 +92,7 @@ fn run_in<C: Converter>(
         tables: prepared.iter().map(|t| (t.name.clone(), t.result.clone())).collect(),
         dropped: dropped.iter().map(|d| d.table.clone()).collect(),
         skipped_files,
+        rejected_rows: if request.dry_run { failed_rejects::of_dry_run(&prepared) } else { Vec::new() },
     };
     if !request.dry_run {
         publish::publish_all(request, &counters, stager, prepared, &dropped, &mut result)?;

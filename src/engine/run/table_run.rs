@@ -193,10 +193,13 @@ impl TableRun<'_> {
         let sources = self.begin_reading(&planned.sources.read)?;
         let mut edits = self.edits(converter, &planned)?;
         let made = |partition: &str, first: u32, nth: usize, file: &SpooledFile| {
-            if !self.request.dry_run {
-                let first = sources.keys().get(first as usize);
-                stager.add(&relative_data_key(&self.mapping.table, partition, first, &file.sha256, nth), file);
+            if self.request.dry_run {
+                // A file that remains only takes space until the run ends.
+                let _ = std::fs::remove_file(&file.path);
+                return;
             }
+            let first = sources.keys().get(first as usize);
+            stager.add(&relative_data_key(&self.mapping.table, partition, first, &file.sha256, nth), file);
         };
         let converted = match sources.is_empty() {
             true => Converted::default(),

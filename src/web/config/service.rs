@@ -38,7 +38,7 @@ pub struct Configs {
 ///
 /// # Errors
 /// The problem.
-pub(super) fn json_text(bytes: &[u8]) -> Result<&str, Problem> {
+pub fn json_text(bytes: &[u8]) -> Result<&str, Problem> {
     let problem = |kind, message: String| Problem::new(kind, "", message);
     if bytes.len() > CONFIG_BYTES_MAX {
         return Err(problem(ProblemKind::Limit, format!("expected at most {CONFIG_BYTES_MAX} bytes, found more")));

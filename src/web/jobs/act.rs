@@ -1,17 +1,19 @@
 //! Runs, cancels and retries jobs.
 
 use super::service::{Jobs, find_job, named};
-use crate::domain::job::message::TRIGGER_MANUAL;
+use crate::domain::job::message::{TRIGGER_DRY_RUN, TRIGGER_MANUAL};
 use crate::domain::job::{Job, JobId, JobMessage};
-use crate::domain::layout::pipeline_prefix;
+use crate::domain::layout::{dry_run_config_key, pipeline_prefix};
 use crate::domain::limits::{ATTEMPTS_DEFAULT, KEY_BYTES_MAX};
 use crate::domain::name::Slug;
+use crate::domain::pipeline::validate::parse;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::is_in_use;
 use crate::ports::jobs::{CancelOutcome, EnqueueOutcome};
-use crate::ports::store::Bucket;
+use crate::ports::store::{Bucket, WriteOptions};
 use crate::web::access::{flag_query, only_query, optional_query, prefix, slug_param};
-use crate::web::failure::from_kv;
+use crate::web::config::json_text;
+use crate::web::failure::{from_kv, from_store};
 
 /// Enqueues for any existing pipeline: a missing config fails the run, a busy pipeline delays it.
 pub fn run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
@@ -23,7 +25,29 @@ pub fn run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
         message.prefix = whole_prefix(&message.pipeline, text)?;
         message.relative_prefix().map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.message))?;
     }
+    exists(jobs, &message.pipeline)?;
     enqueue(jobs, message)
+}
+
+/// Enqueues a run of the config in the body over all files, which writes nothing.
+pub fn dry_run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let body = request.body_bytes()?;
+    let text = json_text(&body).map_err(|problem| {
+        ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
+    })?;
+    parse(text).map_err(|problems| ApiError::of(ErrorCode::InvalidConfig).with_problems(problems))?;
+    let message = JobMessage::new(pipeline, true, TRIGGER_DRY_RUN, jobs.clock.now());
+    exists(jobs, &message.pipeline)?;
+    let key = dry_run_config_key(&message.pipeline, message.job_id.as_str());
+    jobs.store.put(Bucket::Pipelines, &key, &body, &WriteOptions::default()).map_err(from_store)?;
+    enqueue(jobs, message).inspect_err(|_| remove_config(jobs, &key))
+}
+
+fn remove_config(jobs: &Jobs, key: &str) {
+    if let Err(error) = jobs.store.delete(Bucket::Pipelines, &[key.to_owned()], &WriteOptions::default()) {
+        tracing::warn!(key, %error, "removing the config of a dry run failed");
+    }
 }
 
 pub fn cancel(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
@@ -32,7 +56,11 @@ pub fn cancel(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> 
     match jobs.kv.cancel(&pipeline, &id).map_err(from_kv)? {
         CancelOutcome::Requested => {
             tracing::info!(%pipeline, job_id = %id, "job cancellation requested");
-            Ok(Response::json(202, &find_job(jobs, &pipeline, &id)?))
+            let job = find_job(jobs, &pipeline, &id)?;
+            if job.is_dry_run() {
+                remove_config(jobs, &dry_run_config_key(&pipeline, id.as_str()));
+            }
+            Ok(Response::json(202, &job))
         }
         CancelOutcome::TooLate => too_late("the job is already publishing and can no longer be cancelled"),
         CancelOutcome::NotActive => {
@@ -50,16 +78,24 @@ pub fn retry(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
         let message = "the job has not ended; cancel it or wait";
         return Err(ApiError::new(ErrorCode::PipelineBusy, message));
     }
+    if job.is_dry_run() {
+        let message = "the config of a dry run isn't kept; start it again from the config";
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+    }
+    exists(jobs, &pipeline)?;
     let (job_id, enqueued_at) = (JobId::mint(), jobs.clock.now());
     enqueue(jobs, JobMessage { job_id, pipeline, enqueued_at, trigger: TRIGGER_MANUAL.to_owned(), ..job.message() })
 }
 
-fn enqueue(jobs: &Jobs, message: JobMessage) -> Result<Response, ApiError> {
-    // Job records alone don't make a pipeline. An unavailable store doesn't prevent enqueueing.
-    if matches!(is_in_use(&*jobs.store, &message.pipeline, &Bucket::ALL), Ok(false)) {
-        let message = format!("there is no pipeline `{}`", message.pipeline);
-        return Err(ApiError::new(ErrorCode::PipelineNotFound, message));
+/// Job records alone don't make a pipeline. An unavailable store doesn't prevent enqueueing.
+fn exists(jobs: &Jobs, pipeline: &Slug) -> Result<(), ApiError> {
+    match is_in_use(&*jobs.store, pipeline, &Bucket::ALL) {
+        Ok(false) => Err(ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{pipeline}`"))),
+        Ok(true) | Err(_) => Ok(()),
     }
+}
+
+fn enqueue(jobs: &Jobs, message: JobMessage) -> Result<Response, ApiError> {
     let attempts_max = jobs.kv.attempts_max().map_err(from_kv)?.unwrap_or(ATTEMPTS_DEFAULT);
     let job = Job::queued(&message, attempts_max);
     // The id is new, so both outcomes mean that it is queued: the first reply may have been lost.

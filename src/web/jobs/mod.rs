@@ -8,13 +8,14 @@ mod service;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::access::{number_query, optional_query, slug_param};
 use super::endpoint::Endpoint;
 use super::failure::from_history;
 use super::parquet::rejects::Rejects;
 use crate::domain::job::Job;
-use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
+use crate::domain::limits::{CONFIG_BYTES_MAX, HISTORY_PAGE_JOBS_MAX};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::history::{CursorError, HistoryCursor, page};
 
@@ -34,6 +35,15 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
             .query::<String>("prefix", "Only process sources under this prefix.")
             .answers::<Job>(202, "the job, queued")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey, ErrorCode::PipelineNotFound]),
+        Endpoint::post(
+            "/api/p/{pipeline}/dry-runs",
+            "jobs.dry_run",
+            "Starts a run of the config in the body over all files, which writes nothing",
+            act::dry_run,
+        )
+        .takes::<Value>(CONFIG_BYTES_MAX as u64)
+        .answers::<Job>(202, "the job, queued; once it has ended, it can be read for an hour")
+        .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidConfig, ErrorCode::PipelineNotFound]),
         Endpoint::get("/api/p/{pipeline}/jobs/{id}", "jobs.get", "Shows a job, with its sources", get)
             .answers::<Job>(200, "the job")
             .errors(&found),
@@ -44,7 +54,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
         Endpoint::post("/api/p/{pipeline}/jobs/{id}/retry", "jobs.retry", "Runs an ended job again", act::retry)
             .answers::<Job>(202, "the new job, queued")
             .errors(&found)
-            .errors(&[ErrorCode::PipelineBusy, ErrorCode::PipelineNotFound]),
+            .errors(&[ErrorCode::InvalidRequest, ErrorCode::PipelineBusy, ErrorCode::PipelineNotFound]),
         Endpoint::get(
             "/api/p/{pipeline}/jobs/{id}/rejects",
             "jobs.rejects",

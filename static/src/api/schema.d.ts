@@ -400,6 +400,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/p/{pipeline}/dry-runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts a run of the config in the body over all files, which writes nothing */
+        post: operations["jobs.dry_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/jobs/{id}": {
         parameters: {
             query?: never;
@@ -1856,6 +1873,8 @@ export interface components {
              *     in their keys (`in//a.csv`).
              */
             skipped_files?: string[];
+            /** @description Of a dry run: the first rejected rows of each source, at most 100. */
+            rejected_rows?: components["schemas"]["RejectedRow"][];
         };
         /** @description The result of a run for one table. */
         TableResult: {
@@ -1960,6 +1979,23 @@ export interface components {
             /** @description The first sources involved: new, changed or removed ones, if there are any. */
             sources: string[];
         };
+        /** @description A row that a dry run rejects. */
+        RejectedRow: {
+            table: string;
+            /** @description Key relative to the pipeline's prefix. */
+            source: string;
+            /**
+             * Format: uint64
+             * @description Physical line on which the record starts.
+             */
+            line: number;
+            /** @description Null if the whole record is rejected. */
+            column: string | null;
+            /** @description The cell, cut. */
+            value: string | null;
+            reason: string;
+            message: string;
+        };
         /** @description Why a run failed. */
         RunError: {
             /** @description Stable machine code, e.g. `too_many_rejects`. */
@@ -1976,7 +2012,7 @@ export interface components {
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
         /** @description The first rejected rows of a job. */
         Rejects: {
-            rows: components["schemas"]["RejectedRow"][];
+            rows: components["schemas"]["RejectedRow2"][];
             /**
              * Format: uint64
              * @description Number of all rejected rows.
@@ -1986,7 +2022,7 @@ export interface components {
             truncated: boolean;
         };
         /** @description A rejected row, as in `_rejected_rows`. */
-        RejectedRow: {
+        RejectedRow2: {
             table: string | null;
             /** @description Key relative to the pipeline's prefix. */
             source: string;
@@ -5231,6 +5267,122 @@ export interface operations {
             };
             /** @description payload_too_large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "jobs.dry_run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description the job, queued; once it has ended, it can be read for an hour */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description invalid_request, invalid_slug */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description forbidden_origin */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unsupported_media_type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description invalid_config */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

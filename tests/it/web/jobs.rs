@@ -500,3 +500,67 @@ fn empty_file_is_a_source_without_rows() {
         assert_eq!(sources[1]["note"], "the file is empty: it has no rows");
     });
 }
+
+#[test]
+fn dry_run_reports_what_a_config_would_make_of_all_files_and_writes_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/a.csv", "a,b\nx,1\ny,2\n");
+        site.put("trips", "in/b.csv", "a,b\nx,3\ny,oops\n");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let first = browser.send("POST", JOBS, &[], b"").json();
+        assert_eq!(await_end(&browser, &first)["status"], "completed");
+        let before = site.contents();
+        let stored = browser.get("/api/p/trips/config").ok().json();
+        let with_type = |ty: &str| {
+            let mut config = stored.clone();
+            let columns = config["mappings"][0]["columns"].as_array_mut().unwrap();
+            columns.iter_mut().find(|column| column["name"] == "a").unwrap()["type"] = json!(ty);
+            config["mappings"][0]["rejects"] = json!({ "max_ratio": 1.0 });
+            config.to_string()
+        };
+        let start = |config: &str| browser.send("POST", "/api/p/trips/dry-runs", &[], config.as_bytes());
+
+        let reply = start(&with_type("string"));
+        assert_eq!(reply.status, 202, "{}", reply.text());
+        assert_eq!(reply.json()["trigger"], "dry_run");
+        let ended = await_end(&browser, &reply.json());
+        let table = &ended["result"]["tables"]["t"];
+        assert_eq!((&table["rows_written"], &table["rows_rejected"]), (&json!(3), &json!(1)), "{ended}");
+        let [row] = ended["result"]["rejected_rows"].as_array().unwrap().as_slice() else { panic!("{ended}") };
+        assert_eq!(
+            (&row["table"], &row["source"], &row["line"], &row["column"], &row["value"]),
+            (&json!("t"), &json!("in/b.csv"), &json!(3), &json!("b"), &json!("oops"))
+        );
+        // Every row is rejected, the first of each file are shown.
+        let ended = await_end(&browser, &start(&with_type("int64")).json());
+        assert_eq!(ended["result"]["tables"]["t"]["rows_rejected"], 4, "{ended}");
+        assert_eq!(ended["result"]["rejected_rows"].as_array().unwrap().len(), 4);
+
+        await_that("the configs of dry runs to be gone", || site.contents() == before);
+        assert_eq!(page(&browser, "").0, [first["job_id"].as_str().unwrap()], "the history has no dry run");
+        let retried = format!("{JOBS}/{}/retry", ended["job_id"].as_str().unwrap());
+        browser.send("POST", &retried, &[], b"").refused(400, "invalid_request");
+        start(&with_type("no_such_type")).refused(422, "invalid_config");
+        start("{").refused(400, "invalid_request");
+        browser
+            .send("POST", "/api/p/nope/dry-runs", &[], stored.to_string().as_bytes())
+            .refused(404, "pipeline_not_found");
+    });
+}
+
+#[test]
+fn dry_run_of_a_large_ratio_of_rejects_fails_with_the_rows() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({ "rejects": { "max_ratio": 0.0 } }));
+    site.put("trips", "in/a.csv", "a,b\nx,1\ny,oops\n");
+    let (_worker, web) = site.worker_and_web();
+    let browser = Browser::log_in(&web);
+    let config = browser.get("/api/p/trips/config").ok().text();
+    let reply = browser.send("POST", "/api/p/trips/dry-runs", &[], config.as_bytes()).json();
+    let ended = await_end(&browser, &reply);
+    assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("too_many_rejects")), "{ended}");
+    assert!(ended["error"]["detail"].as_str().unwrap().contains("`in/a.csv` line 3"), "{ended}");
+}
