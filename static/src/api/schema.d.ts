@@ -1874,7 +1874,7 @@ export interface components {
              */
             skipped_files?: string[];
             /** @description Of a dry run: the first rejected rows of each source, at most 100. */
-            rejected_rows?: components["schemas"]["RejectedRow"][];
+            rejected_rows?: components["schemas"]["DryRunReject"][];
         };
         /** @description The result of a run for one table. */
         TableResult: {
@@ -1980,7 +1980,7 @@ export interface components {
             sources: string[];
         };
         /** @description A row that a dry run rejects. */
-        RejectedRow: {
+        DryRunReject: {
             table: string;
             /** @description Key relative to the pipeline's prefix. */
             source: string;
@@ -2012,7 +2012,7 @@ export interface components {
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
         /** @description The first rejected rows of a job. */
         Rejects: {
-            rows: components["schemas"]["RejectedRow2"][];
+            rows: components["schemas"]["RejectedRow"][];
             /**
              * Format: uint64
              * @description Number of all rejected rows.
@@ -2022,7 +2022,7 @@ export interface components {
             truncated: boolean;
         };
         /** @description A rejected row, as in `_rejected_rows`. */
-        RejectedRow2: {
+        RejectedRow: {
             table: string | null;
             /** @description Key relative to the pipeline's prefix. */
             source: string;
