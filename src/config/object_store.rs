@@ -98,6 +98,16 @@ pub enum Addressing {
     Virtual,
 }
 
+/// Where the signature of a request that must expire is: of a write of a run, for example. Others have it in headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SignaturePlace {
+    /// In the query, with its expiry.
+    #[default]
+    Query,
+    /// In headers. The request is dated so that S3's limit of a date's age is its expiry.
+    Header,
+}
+
 /// How the store encrypts new objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encryption {
@@ -112,6 +122,8 @@ pub enum Encryption {
 pub struct RequestStyle {
     /// `OBJ_ADDRESSING`: `path` (default) or `virtual`.
     pub addressing: Addressing,
+    /// `OBJ_SIGNATURE`: `query` (default) or `header`.
+    pub signature: SignaturePlace,
     /// `OBJ_ENCRYPTION`: `AES256`, `aws:kms`, or `aws:kms:` and a key; default: as the bucket does.
     pub encryption: Option<Encryption>,
     /// `OBJ_BUCKET_OWNER`: the account that must own the buckets, 12 digits; default: any.
@@ -124,6 +136,7 @@ impl RequestStyle {
     fn read(reader: &VariableReader<'_>) -> Self {
         Self {
             addressing: reader.or(Var("OBJ_ADDRESSING", "how buckets are addressed"), Addressing::Path, addressing),
+            signature: reader.or(Var("OBJ_SIGNATURE", "how writes are signed"), SignaturePlace::Query, signature),
             encryption: reader.optional(Var("OBJ_ENCRYPTION", "encryption of new objects"), encryption),
             bucket_owner: reader.optional(Var("OBJ_BUCKET_OWNER", "account that owns the buckets"), account),
             is_requester_paying: reader.or(Var("OBJ_REQUESTER_PAYS", "whether the requester pays"), false, flag),
@@ -136,6 +149,14 @@ fn addressing(text: &str) -> Result<Addressing, Expected> {
         "path" => Ok(Addressing::Path),
         "virtual" => Ok(Addressing::Virtual),
         _ => Err("`path` or `virtual`".into()),
+    }
+}
+
+fn signature(text: &str) -> Result<SignaturePlace, Expected> {
+    match text {
+        "query" => Ok(SignaturePlace::Query),
+        "header" => Ok(SignaturePlace::Header),
+        _ => Err("`query` or `header`".into()),
     }
 }
 

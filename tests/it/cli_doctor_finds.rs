@@ -49,9 +49,10 @@ fn wrong_access_key_and_wrong_secret_are_distinguished() {
 fn wrong_region_is_a_problem() {
     let mut site = Site::new(Kind::Fleet);
     // Like AWS, which refuses a signature for another region.
-    let own = format!("%2F{REGION}%2Fs3%2F");
+    let (own, in_query) = (format!("/{REGION}/s3/"), format!("%2F{REGION}%2Fs3%2F"));
     let proxy = s3s_fs().behind(move |passing| {
-        if passing.target.contains(&own) {
+        let authorization = passing.header("authorization").unwrap_or_default();
+        if authorization.contains(&own) || passing.target.contains(&in_query) {
             return ProxyAction::Forward;
         }
         let body = "<Error><Code>AuthorizationQueryParametersError</Code><Message>the region is wrong; expecting \

@@ -177,6 +177,7 @@ fn docs_and_worker_agree_on_defaults() {
         ("SVC_RECONCILE_SECONDS", config.reconcile.unwrap().as_secs().to_string()),
         ("OBJ_CREDENTIALS", "key".to_owned()),
         ("OBJ_ADDRESSING", format!("{:?}", config.objects.requests.addressing).to_lowercase()),
+        ("OBJ_SIGNATURE", format!("{:?}", config.objects.requests.signature).to_lowercase()),
         ("OBJ_REQUESTER_PAYS", config.objects.requests.is_requester_paying.to_string()),
         ("SVC_ICEBERG_CATALOG_SCOPE", OAUTH_SCOPE_DEFAULT.to_owned()),
         ("SVC_LOG", format!("{:?}", config.log.level).to_lowercase()),

@@ -74,6 +74,7 @@ mod s3_buckets;
 mod s3_conditions;
 mod s3_faults;
 mod s3_leases;
+mod s3_signatures;
 mod s3_uploads;
 mod settled_sources;
 mod sql_escapes;

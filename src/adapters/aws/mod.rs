@@ -28,6 +28,6 @@ mod web_identity;
 pub use chain::Credentials;
 pub use keys::{CredentialsError, SigningKeys};
 pub use queue::SqsQueue;
+pub(in crate::adapters) use sign::{CanonicalRequest, SigningScope, custom_region, host_of, sign_headers, signature};
 pub use sign::{RequestSigner, SignError, UnsignedRequest};
-pub(in crate::adapters) use sign::{host_of, signature};
 pub use topics::SnsTopics;

@@ -1,6 +1,4 @@
-//! AWS Signature Version 4 in the headers of a request, for services other than S3.
-//!
-//! S3's own requests are signed in the query, see `adapters/s3/sign`; both share [`signature`].
+//! AWS Signature Version 4 in the headers of a request. `adapters/s3/sign` has what is S3's own.
 
 use chrono::{DateTime, Utc};
 use s3::region::Region;
@@ -59,45 +57,83 @@ impl RequestSigner {
         at: DateTime<Utc>,
     ) -> Result<Vec<(&'static str, String)>, SignError> {
         let UnsignedRequest { method, url, headers, body } = *request;
-        let date = at.format("%Y%m%dT%H%M%SZ").to_string();
-        let mut own = vec![("x-amz-date", date)];
-        own.extend(keys.session_token.iter().map(|token| ("x-amz-security-token", token.reveal().to_owned())));
-        let mut signed = vec![("host", host_of(url))];
-        signed.extend(headers.iter().map(|(name, value)| (*name, value.trim().to_owned())));
-        signed.extend(own.iter().cloned());
-        signed.sort_unstable();
-        let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-        let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         // Encoded once more than in the URL, by all services but S3.
         let path = signing::uri_encode(url.path(), false);
-        let query = signing::canonical_query_string(url);
-        let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{}", sha256_hex(body));
-        let signature = signature(keys, at, &self.region, self.service, &canonical)?;
-        let (id, scope) = (keys.id.reveal(), scope(at, &self.region, self.service));
-        let value = format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
-        own.push(("authorization", value));
-        Ok(own)
+        let scope = SigningScope { at, region: &self.region, service: self.service };
+        let hash = sha256_hex(body);
+        sign_headers(keys, &scope, &CanonicalRequest { method, url, path: &path, headers, payload_hash: &hash })
     }
+}
+
+/// What a signature is valid for.
+pub(in crate::adapters) struct SigningScope<'a> {
+    pub(in crate::adapters) at: DateTime<Utc>,
+    pub(in crate::adapters) region: &'a str,
+    pub(in crate::adapters) service: &'a str,
+}
+
+/// What the signature in headers covers, besides the headers that it adds.
+pub(in crate::adapters) struct CanonicalRequest<'a> {
+    pub(in crate::adapters) method: &'a str,
+    pub(in crate::adapters) url: &'a Url,
+    /// As the service encodes it.
+    pub(in crate::adapters) path: &'a str,
+    /// Besides `host`.
+    pub(in crate::adapters) headers: Vec<(&'static str, String)>,
+    pub(in crate::adapters) payload_hash: &'a str,
+}
+
+/// The headers that sign a request: date, token and signature.
+pub(in crate::adapters) fn sign_headers(
+    keys: &SigningKeys,
+    scope: &SigningScope<'_>,
+    request: &CanonicalRequest<'_>,
+) -> Result<Vec<(&'static str, String)>, SignError> {
+    let CanonicalRequest { method, url, path, headers, payload_hash } = request;
+    let mut own = vec![("x-amz-date", scope.at.format("%Y%m%dT%H%M%SZ").to_string())];
+    own.extend(keys.session_token.iter().map(|token| ("x-amz-security-token", token.reveal().to_owned())));
+    let mut signed = vec![("host", host_of(url))];
+    signed.extend(headers.iter().map(|(name, value)| (*name, value.trim().to_owned())));
+    signed.extend(own.iter().cloned());
+    // By name only: no value counts.
+    signed.sort_unstable_by_key(|(name, _)| *name);
+    let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+    let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+    let query = signing::canonical_query_string(url);
+    let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{payload_hash}");
+    let signature = signature(keys, scope, &canonical)?;
+    let (id, scope) = (keys.id.reveal(), scope.text());
+    let value = format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+    own.push(("authorization", value));
+    Ok(own)
 }
 
 /// The signature of a canonical request, in hex.
 pub(in crate::adapters) fn signature(
     keys: &SigningKeys,
-    at: DateTime<Utc>,
-    region: &str,
-    service: &str,
+    scope: &SigningScope<'_>,
     canonical_request: &str,
 ) -> Result<String, SignError> {
+    let SigningScope { at, region, service } = *scope;
     let hash = sha256_hex(canonical_request.as_bytes());
-    let text = format!("AWS4-HMAC-SHA256\n{}\n{}\n{hash}", at.format("%Y%m%dT%H%M%SZ"), scope(at, region, service));
+    let text = format!("AWS4-HMAC-SHA256\n{}\n{}\n{hash}", at.format("%Y%m%dT%H%M%SZ"), scope.text());
     let day = OffsetDateTime::from_unix_timestamp(at.timestamp()).map_err(SignError::new)?;
-    let region = Region::Custom { region: region.to_owned(), endpoint: String::new() };
+    let region = custom_region(region);
     let key = signing::signing_key(&day, keys.secret.reveal(), &region, service).map_err(SignError::new)?;
     Ok(hmac_sha256_hex(&key, &[text.as_bytes()]))
 }
 
-fn scope(at: DateTime<Utc>, region: &str, service: &str) -> String {
-    format!("{}/{region}/{service}/aws4_request", at.format("%Y%m%d"))
+impl SigningScope<'_> {
+    fn text(&self) -> String {
+        let Self { at, region, service } = self;
+        format!("{}/{region}/{service}/aws4_request", at.format("%Y%m%d"))
+    }
+}
+
+/// A region of any name.
+pub(in crate::adapters) fn custom_region(name: &str) -> Region {
+    Region::Custom { region: name.to_owned(), endpoint: String::new() }
 }
 
 /// The `Host` header of the transport: with the port unless it is the scheme's default.

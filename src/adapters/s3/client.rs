@@ -8,26 +8,27 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use ureq::http::{Request, Response};
+use ureq::http::{Method, Request, Response};
 use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body as Received, SendBody};
 
 use crate::adapters::aws::{Credentials, SigningKeys};
 use crate::adapters::network::{by_proxy, client};
-use crate::config::Addressing;
+use crate::config::{Addressing, SignaturePlace};
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
 
-use super::expiry::{self, Validity};
+use super::expiry::{self, DATE_WINDOW, Validity};
 use super::failure::RequestError;
 use super::options::{S3OpenError, S3Options, Timeouts};
 use super::request::{Header, Payload, S3Request};
 use super::resolve::CachingResolver;
 use super::response::StoreResponse;
-use super::sign::{Signer, encode_path};
+use super::sign::{Unsigned, encode_path};
 use super::store_clock::StoreClock;
 
 /// Pauses before the quick retries of transient failures.
@@ -35,6 +36,9 @@ const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_
 /// Idle connections kept for reuse (at least as many as a run has concurrent requests), and their maximum age.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
+
+/// How far the dates of a check are from the limit.
+const DATE_TOLERANCE: TimeDelta = TimeDelta::seconds(10);
 
 /// The connection of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,9 +52,10 @@ enum Connection {
 pub(super) struct Client {
     agent: Agent,
     pub(super) credentials: Arc<Credentials>,
-    signer: Signer,
     pub(super) options: S3Options,
     store_clock: StoreClock,
+    /// Whether the store is known to reject old dates.
+    rejects_old_dates: AtomicBool,
 }
 
 impl Client {
@@ -70,9 +75,9 @@ impl Client {
             .timeout_per_write(Some(timeouts.send_idle))
             .build();
         let credentials = Arc::new(Credentials::new(options.credentials.clone(), &options.network)?);
-        let signer = Signer::new(&options.region);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
-        Ok(Self { agent, credentials, signer, options, store_clock: StoreClock::default() })
+        let (store_clock, rejects_old_dates) = (StoreClock::default(), AtomicBool::new(false));
+        Ok(Self { agent, credentials, options, store_clock, rejects_old_dates })
     }
 
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {
@@ -86,6 +91,9 @@ impl Client {
         request: &S3Request<'_>,
         finish: impl Fn(StoreResponse) -> Result<T, RequestError>,
     ) -> Result<T, RequestError> {
+        if self.is_backdated(request) {
+            self.check_old_dates(request.bucket)?;
+        }
         let (mut repeated, mut connection) = (false, Connection::Pooled);
         for pause in RETRY_PAUSES {
             match self.send_once(request, connection).and_then(&finish) {
@@ -154,7 +162,8 @@ impl Client {
     ) -> Result<StoreResponse, RequestError> {
         let validity = expiry::of(request, dated)?;
         let headers = [&request.headers[..], &request.headers_of(&self.options.requests)].concat();
-        let url = self.signed_url(request, &headers, validity, keys)?;
+        let (url, own) = self.sign(request, &headers, validity, keys)?;
+        let headers = [headers, own].concat();
         let sent = Instant::now();
         let timeouts = self.options.timeouts.of(request.slow);
         let response = self.exchange(request, &headers, &url, &timeouts, connection);
@@ -172,22 +181,59 @@ impl Client {
         let rejection = response.into_rejection();
         let by_our_clock = sent.elapsed() >= validity.length();
         let is_of_session = keys.session_token.is_some() && rejection.is_of_keys() && !by_our_clock;
-        let expired = request.lease.is_some() && !is_of_session && rejection.is_expiry(by_our_clock);
+        let is_late = rejection.is_expiry(by_our_clock) || self.is_backdated(request) && rejection.is_of_date();
+        let expired = request.lease.is_some() && !is_of_session && is_late;
         Err(RequestError::Rejected { rejection, repeated: false, expired })
     }
 
-    fn signed_url(
+    /// The signed URL, and further headers.
+    fn sign(
         &self,
         request: &S3Request<'_>,
         headers: &[Header],
         validity: Validity,
         keys: &SigningKeys,
-    ) -> Result<String, RequestError> {
-        let Self { options, signer, .. } = self;
-        let base = address(options, request.bucket, request.key);
-        signer
-            .sign(keys, request.method.as_str(), &base, &request.query, headers, validity)
-            .map_err(|error| RequestError::unsent(io::Error::new(io::ErrorKind::InvalidInput, error)))
+    ) -> Result<(String, Vec<Header>), RequestError> {
+        let options = &self.options;
+        let (base, region) = (address(options, request.bucket, request.key), options.region.as_str());
+        let (method, query) = (request.method.as_str(), &request.query[..]);
+        let unsigned = Unsigned { region, method, base: &base, query, headers };
+        let signed = match (request.expires(), options.requests.signature) {
+            (false, _) => unsigned.in_headers(keys, validity.from, request.payload),
+            (true, SignaturePlace::Header) => unsigned.in_headers(keys, validity.expiring_date(), request.payload),
+            (true, SignaturePlace::Query) => unsigned.in_query(keys, validity).map(|url| (url, Vec::new())),
+        };
+        signed.map_err(|error| RequestError::unsent(io::Error::new(io::ErrorKind::InvalidInput, error)))
+    }
+
+    /// Whether the date of the request is its expiry, see [`Validity::expiring_date`].
+    fn is_backdated(&self, request: &S3Request<'_>) -> bool {
+        request.expires() && self.options.requests.signature == SignaturePlace::Header
+    }
+
+    /// Checks, once, that the store rejects requests with dates older than S3's limit, and accepts younger ones.
+    pub(super) fn check_old_dates(&self, bucket: Bucket) -> Result<(), RequestError> {
+        if self.rejects_old_dates.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let request = S3Request::new(Method::GET, bucket, "", "checking the dates of requests with")
+            .query("list-type", "2")
+            .query("max-keys", "1");
+        // Without the old date, so that the store's time is known.
+        self.send(&request, |response| response.drain())?;
+        let dated = |age: TimeDelta| self.send_dated(&request, self.store_time() - age, Connection::Pooled);
+        dated(DATE_WINDOW - DATE_TOLERANCE)?.drain()?;
+        match dated(DATE_WINDOW + DATE_TOLERANCE) {
+            Err(RequestError::Rejected { rejection, .. }) if rejection.is_of_date() => {
+                self.rejects_old_dates.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+            Ok(_) => Err(RequestError::unsent(io::Error::other(
+                "the store accepts requests that are dated more than 15 minutes ago, so OBJ_SIGNATURE=header would not \
+                 keep late writes out; set OBJ_SIGNATURE=query",
+            ))),
+        }
     }
 
     fn exchange(

@@ -3,14 +3,17 @@
 //! Invariant: the store rejects a leased request that arrives after the lease has expired, by the store's own clock; with
 //! less than a second left nothing is sent.
 //!
-//! A signature is valid from `X-Amz-Date` for `X-Amz-Expires`, both in whole seconds, by the store's clock. Requests are
-//! therefore dated by our estimate of that clock, so that an error of this machine's clock is harmless, and expire with
-//! the rest of the lease, less a margin.
+//! A signature in the query is valid from `X-Amz-Date` for `X-Amz-Expires`, both in whole seconds, by the store's clock.
+//! Requests are therefore dated by our estimate of that clock, so that an error of this machine's clock is harmless, and
+//! expire with the rest of the lease, less a margin.
+//!
+//! A signature in headers has no expiry, but stores reject dates that differ by more than [`DATE_WINDOW`] from their time.
+//! Where such a request must expire, it is dated that much before its expiry.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
 use crate::ports::store::Lease;
 
@@ -23,6 +26,8 @@ const UNLEASED: Duration = Duration::from_secs(15 * 60);
 /// divided by [`MARGIN_DIVISOR`], so that short leases are usable.
 const MARGIN: Duration = Duration::from_secs(10);
 const MARGIN_DIVISOR: u32 = 3;
+/// The difference between a request's date and the store's time from which on S3 rejects the request.
+pub(super) const DATE_WINDOW: TimeDelta = TimeDelta::minutes(15);
 /// S3's limit of `X-Amz-Expires`.
 const SECONDS_MAX: u32 = 7 * 24 * 3600;
 
@@ -36,6 +41,12 @@ pub(super) struct Validity {
 impl Validity {
     pub(super) fn length(self) -> Duration {
         Duration::from_secs(self.seconds.into())
+    }
+
+    /// The date of a request that is signed in headers, which the store rejects once this has ended. Not after the start.
+    pub(super) fn expiring_date(self) -> DateTime<Utc> {
+        let start = self.from.trunc_subsecs(0);
+        (start + TimeDelta::seconds(self.seconds.into()) - DATE_WINDOW).min(start)
     }
 }
 
@@ -134,6 +145,15 @@ mod tests {
         assert_eq!(signed(None, 0), None);
         assert_eq!(signed(Some(1_400), 0), None);
         assert_eq!(signed(Some(0), 999), None);
+    }
+
+    #[test]
+    fn date_of_signed_headers_is_the_expiry_less_the_window() {
+        let from = DateTime::from_timestamp_millis(NOW_MS + 999).unwrap();
+        for (seconds, expected_s) in [(1, -899), (80, -820), (900, 0), (3_600, 0)] {
+            let date = Validity { from, seconds }.expiring_date();
+            assert_eq!(date.timestamp_millis(), NOW_MS + expected_s * 1_000, "{seconds}");
+        }
     }
 
     #[test]

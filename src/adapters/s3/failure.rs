@@ -62,6 +62,11 @@ impl StoreRejection {
         matches!(self.status, 400 | 401 | 403) && CODES.contains(&self.code.as_str())
     }
 
+    /// Whether the request's date is too far from the store's time.
+    pub(super) fn is_of_date(&self) -> bool {
+        self.code == "RequestTimeTooSkewed"
+    }
+
     pub(super) fn is_overload(&self) -> bool {
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
             || matches!(self.code.as_str(), "SlowDown" | "InternalError" | "ServiceUnavailable" | "RequestTimeout")

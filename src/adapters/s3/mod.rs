@@ -1,7 +1,7 @@
 //! Objects in an S3-compatible store.
 //!
 //! Invariant: no write of a run starts on the store's side after the run's lease has expired; every such request is
-//! signed to expire earlier (see `expiry`). A body over a threshold is uploaded in parts, so that the request that takes
+//! signed to expire earlier (see `expiry`), in the query or, as a setting, in headers. A body over a threshold is uploaded in parts, so that the request that takes
 //! effect is a small one at the end, which carries the precondition and the expiry.
 //! Must not: read the environment, follow redirects, or send a request without a timeout for each of its phases.
 //!

@@ -102,6 +102,11 @@ impl<'a> S3Request<'a> {
         }
     }
 
+    /// Whether the store must reject it after some time.
+    pub(super) fn expires(&self) -> bool {
+        self.lease.is_some() || self.deadline.is_some()
+    }
+
     /// Whether the request creates an object, or starts a multipart upload that does.
     pub(super) fn begins_object(&self) -> bool {
         let has = |name: &str| self.query.iter().any(|(own, _)| *own == name);

@@ -1,6 +1,7 @@
 //! Checks the object store: buckets, reading and writing, and features.
 
 use std::io::Read;
+use std::time::{Duration, Instant};
 
 use super::check::CheckResult;
 use super::surroundings::{Missing, Surroundings};
@@ -10,6 +11,8 @@ use crate::domain::layout::probe_key;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError, StoreResult, WriteOptions};
 
+/// Time limit of a probe's write.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 const NOT_NAMED: &str = "the environment doesn't set the object store";
 
 /// The store, or the finding if it can't be opened.
@@ -86,6 +89,9 @@ fn of_error(bucket: Bucket, error: &StoreError) -> CheckResult {
 
 /// Advice for a store that isn't reached; `why` is the connection's error.
 fn unreachable_store(why: &str) -> &'static str {
+    if why.contains("OBJ_SIGNATURE=query") {
+        return "set OBJ_SIGNATURE=query";
+    }
     let why = why.to_ascii_lowercase();
     if why.contains("no aws credentials") {
         return "correct what OBJ_CREDENTIALS=chain uses, as the finding says; see docs/aws.md";
@@ -123,6 +129,11 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
                 let message = format!("{} returned different data than was written", named(around, bucket));
                 CheckResult::problem(message, "the store is faulty, or a proxy changes objects; use another")
             }
+            Err(error @ StoreError::AccessDenied { .. }) => CheckResult::problem(
+                error.to_string(),
+                "check that the credentials may write, read and delete; if a policy denies signatures in the query \
+                 (s3:authType), set OBJ_SIGNATURE=header",
+            ),
             Err(error) => of_error(bucket, &error),
         });
     }
@@ -133,7 +144,8 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
 fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> {
     let id = uuid::Uuid::new_v4().to_string();
     let key = probe_key(&id);
-    let options = WriteOptions::default();
+    // Like the writes of runs, which must expire.
+    let options = WriteOptions { deadline: Some(Instant::now() + WRITE_TIME_MAX), ..WriteOptions::default() };
     store.put(bucket, &key, id.as_bytes(), &options)?;
     let read = store.get(bucket, &key, None).map(|reader| {
         let mut text = String::new();

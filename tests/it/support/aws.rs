@@ -80,7 +80,9 @@ impl Aws {
     pub fn gate(&self) -> impl Fn(&mut ProxiedRequest) -> ProxyAction + Send + Sync + use<> {
         let state = Arc::clone(&self.state);
         move |passing| {
-            let token = query(&passing.target).remove("X-Amz-Security-Token").unwrap_or_default();
+            let in_query = query(&passing.target).remove("X-Amz-Security-Token");
+            let in_header = || passing.header("x-amz-security-token").map(str::to_owned);
+            let token = in_query.or_else(in_header).unwrap_or_default();
             let (code, message) = match end_of(&state, &token) {
                 Some(end) if Utc::now() < end => return ProxyAction::Forward,
                 Some(_) => ("ExpiredToken", "The provided token has expired."),

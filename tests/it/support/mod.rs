@@ -24,6 +24,7 @@ pub mod parquet_bombs;
 pub mod program;
 pub mod redis_server;
 pub mod s3_server;
+pub mod sigv4;
 pub mod site;
 pub mod sns;
 pub mod sqs;
