@@ -61,7 +61,7 @@ fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
         job_id: run.message.job_id.as_str(),
         prefix,
         changed: &changed_keys(run, prefix),
-        clean: run.message.clean_run,
+        clean: run.message.clean_run || is_dry_run,
         dry_run: is_dry_run,
         settle: true,
         versions: &crate::engine::versions(),

@@ -37,7 +37,8 @@ pub fn dry_run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError>
         ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
     })?;
     parse(text).map_err(|problems| ApiError::of(ErrorCode::InvalidConfig).with_problems(problems))?;
-    let message = JobMessage::new(pipeline, true, TRIGGER_DRY_RUN, jobs.clock.now());
+    // Not a clean run: a worker of an older version runs the stored config, which then does no harm.
+    let message = JobMessage::new(pipeline, false, TRIGGER_DRY_RUN, jobs.clock.now());
     exists(jobs, &message.pipeline)?;
     let key = dry_run_config_key(&message.pipeline, message.job_id.as_str());
     jobs.store.put(Bucket::Pipelines, &key, &body, &WriteOptions::default()).map_err(from_store)?;

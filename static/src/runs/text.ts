@@ -52,7 +52,10 @@ export function waitingText(job: Job): string {
 const TRIGGERS: Record<string, string> = {
   manual: "Started manually",
   auto: "New or changed files",
+  dry_run: "Checks a config against all files, and writes nothing",
 };
+
+export const isDryRun = (job: Job): boolean => job.trigger === "dry_run";
 
 export const triggerTitle = (trigger: string): string | undefined => TRIGGERS[trigger];
 
@@ -86,13 +89,16 @@ export function mayHavePublished({ progress, error }: Job): boolean {
 
 /** How a job ended; the cause of a failure is shown separately. */
 export function endText(job: Job): string {
+  if (isDryRun(job)) return `The dry run ${job.status === "failed" ? endWord(job) : "completed"}. Nothing was written.`;
   if (job.status !== "failed") return `The run ${outcomeText(job)}.`;
   const took = typeof job.duration_ms === "number" ? ` after ${duration(job.duration_ms)}` : "";
   const tables = mayHavePublished(job)
     ? "Some tables may already show its rows; the next run completes the others."
     : "No tables were changed.";
-  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. ${tables}`;
+  return `The run ${endWord(job)}${took}. ${tables}`;
 }
+
+const endWord = (job: Job): string => (job.error?.code === "cancelled" ? "was cancelled" : "failed");
 
 const partitionsWritten = (job: Job): number =>
   Object.values(job.result?.tables ?? {}).reduce((sum, table) => sum + table.partitions_written, 0);

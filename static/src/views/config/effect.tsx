@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Link } from "wouter-preact";
 import type { Cell, Previewed, Row } from "../../api/types";
 import { SelectField } from "../../components/field";
 import { Grid, rowsInMemory } from "../../components/grid";
@@ -8,12 +7,13 @@ import { Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
 import { useQueryParams } from "../../browser/query-params";
-import { routes } from "../../browser/routes";
 import type { Checked } from "./validation";
+import { DryRun } from "./dry-run";
 import { matcher } from "../../uploads/globs";
 import { ImpactList, OutlookList } from "./impact";
 import type { Outlook } from "./outlook";
-import { filesQuery, prefixOf, previewQuery, type PipelineFiles } from "./service";
+import { RejectedRows } from "./rejected-rows";
+import { filesQuery, previewQuery, type PipelineFiles } from "./service";
 
 /** Delay before a preview, which reads a file; in milliseconds. */
 const PAUSE_MS = 700;
@@ -35,47 +35,6 @@ export function mappingHeads(config: unknown): MappingHead[] {
     const globs = Array.isArray(files) ? files.filter((glob) => typeof glob === "string") : [];
     return typeof table === "string" ? [{ table, files: globs }] : [];
   });
-}
-
-function Rejects({ slug, previewed }: { slug: string; previewed: Previewed }) {
-  const rejects = previewed.rejects ?? [];
-  if (rejects.length === 0) return null;
-  const { key } = previewed;
-  return (
-    <div class="table-box config-rejects">
-      <table class="table">
-        <caption class="for-readers">Rejected rows</caption>
-        <thead>
-          <tr>
-            <th class="num">Line</th>
-            <th>Column</th>
-            <th>Value</th>
-            <th>Reason</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rejects.map(({ line, byte_offset, column, value, message, raw }) => (
-            <tr key={byte_offset}>
-              <td class="num">
-                {key ? (
-                  <Link href={`~${routes.lake(prefixOf(slug), { file: key, line })}`}>{count(line)}</Link>
-                ) : (
-                  count(line)
-                )}
-              </td>
-              <td>
-                <code>{column ?? "–"}</code>
-              </td>
-              <td>
-                <mark class="config-refused cut">{value ?? raw}</mark>
-              </td>
-              <td>{message}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
 }
 
 function countsOf({ counts, whole, bytes_read }: Previewed): string {
@@ -111,7 +70,18 @@ function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewe
               Check <code>{name}</code>: {counted(rowsFailing, "row")} would fail and still be written.
             </Note>
           ))}
-          <Rejects slug={slug} previewed={previewed} />
+          <RejectedRows
+            slug={slug}
+            caption="Rejected rows"
+            rows={(previewed.rejects ?? []).map((row) => ({
+              id: String(row.byte_offset),
+              key: previewed.key,
+              line: row.line,
+              column: row.column,
+              value: row.value ?? row.raw,
+              message: row.message,
+            }))}
+          />
           <Grid
             label="Preview of the first rows"
             columns={shown}
@@ -195,13 +165,16 @@ interface Props {
   checked: Checked;
 }
 
-/** Effect of the edited config: preview, next run, impact. */
+/** Effect of the edited config: preview, all files, next run, impact. */
 export function Effect({ slug, text, config, outlooks, checked }: Props) {
   const heads = useMemo(() => mappingHeads(config), [config]);
   return (
     <div class="config-effect">
       <Section title="Preview">
         <PreviewPart slug={slug} text={text} heads={heads} />
+      </Section>
+      <Section title="All files">
+        <DryRun slug={slug} text={text} disabled={heads.length === 0} />
       </Section>
       <Section title="Next run">
         <OutlookList slug={slug} edited={outlooks} />

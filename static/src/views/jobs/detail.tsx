@@ -21,7 +21,7 @@ import { remedyOfRun } from "./remedies";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
 import { MessageText } from "../../components/message-text";
-import { endText, triggerTitle } from "../../runs/text";
+import { endText, isDryRun, triggerTitle } from "../../runs/text";
 import "./detail.css";
 
 /** Cancels or retries a job. */
@@ -83,7 +83,8 @@ function Head({ slug, job }: { slug: string; job: Job }) {
           Cancel
         </Button>
       ) : (
-        !hasOwnRetry && (
+        !hasOwnRetry &&
+        !isDryRun(job) && (
           <Button icon={<RotateCcw />} busy={busy === "retry"} onClick={() => void retry()}>
             Retry
           </Button>
@@ -189,7 +190,15 @@ export function JobDetail({ slug, id }: { slug: string; id: string }) {
     <div class="job" data-status={job.status}>
       <Head slug={slug} job={job} />
       <Outcome job={job} />
-      {job.status === "failed" && job.error && <JobFailure slug={slug} job={job} error={job.error} />}
+      {job.status === "failed" &&
+        job.error &&
+        (isDryRun(job) ? (
+          <Note tone="bad">
+            <MessageText text={job.error.message} />
+          </Note>
+        ) : (
+          <JobFailure slug={slug} job={job} error={job.error} />
+        ))}
       {isActive(job) && job.error && (
         <Note tone="warn">
           Attempt {job.attempt} failed: <MessageText text={job.error.message} />

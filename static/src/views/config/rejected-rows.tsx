@@ -1,0 +1,62 @@
+/** Rows that a config would reject, with links to their lines. */
+import { Link } from "wouter-preact";
+import { routes } from "../../browser/routes";
+import { MessageText } from "../../components/message-text";
+import { count } from "../../format/number";
+import { prefixOf } from "./service";
+
+export interface RejectedRow {
+  id: string;
+  /** The file's key in the lake, if known. */
+  key: string | null | undefined;
+  /** Shown if the rows are of several files. */
+  file?: string;
+  line: number;
+  column: string | null | undefined;
+  value: string;
+  message: string;
+}
+
+export function RejectedRows({ slug, rows, caption }: { slug: string; rows: RejectedRow[]; caption: string }) {
+  if (rows.length === 0) return null;
+  const hasFiles = rows.some(({ file }) => file !== undefined);
+  return (
+    <div class="table-box config-rejects">
+      <table class="table">
+        <caption class="for-readers">{caption}</caption>
+        <thead>
+          <tr>
+            {hasFiles && <th>File</th>}
+            <th class="num">Line</th>
+            <th>Column</th>
+            <th>Value</th>
+            <th>Reason</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ id, key, file, line, column, value, message }) => (
+            <tr key={id}>
+              {hasFiles && <td class="config-file">{file}</td>}
+              <td class="num">
+                {key ? (
+                  <Link href={`~${routes.lake(prefixOf(slug), { file: key, line })}`}>{count(line)}</Link>
+                ) : (
+                  count(line)
+                )}
+              </td>
+              <td>
+                <code>{column ?? "–"}</code>
+              </td>
+              <td>
+                <mark class="config-refused cut">{value}</mark>
+              </td>
+              <td>
+                <MessageText text={message} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
