@@ -140,11 +140,14 @@ test("an unsaved config is checked against all files, and nothing is written", a
   await api.upload("pipelines/config-all/more.csv", "id,fare,city\n4,1.00,Lima\n5,free,Kiev\n");
   const editor = await opened(page, "config-all");
   await replace(page, editor, '"fare", "type": "string"', '"fare", "type": "decimal(6,2)"');
+  // The list of completions covers the button.
+  await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Check all files" }).click();
   await expect(page.getByText(/A run would fail: .*rejected/)).toBeVisible({ timeout: 30_000 });
   await expect(page.getByText("more.csv line 3")).toBeVisible();
 
-  await replace(page, editor, '"auto_run": false,', '"auto_run": false, "rejects": { "max_ratio": 1 },');
+  await replace(page, editor, '"files": ["*.csv"],', '"files": ["*.csv"], "rejects": { "max_ratio": 1 },');
+  await page.keyboard.press("Escape");
   await expect(page.getByText("The config has changed since this check.")).toBeVisible();
   await page.getByRole("button", { name: "Check all files" }).click();
   await expect(page.getByText("5 rows of 2 files read: 2 rows would be rejected.")).toBeVisible({ timeout: 30_000 });
@@ -153,9 +156,10 @@ test("an unsaved config is checked against all files, and nothing is written", a
   const rejects = page.getByRole("table", { name: "Rejected rows of all files" });
   await expect(rejects.getByRole("row", { name: /more\.csv 3 fare free/ })).toBeVisible();
   await expect(rejects.getByRole("link", { name: "3" }).last()).toHaveAttribute("href", /more\.csv&line=3/);
+  await expect(page.locator(".config-outcome.stale")).toHaveCount(0);
   await expectAccessible(page);
   expect(await api.get("/api/p/config-all/jobs")).toEqual({ jobs: [], next: null });
-  expect(await api.get("/api/p/config-all/tables")).toMatchObject([{ rows: null }]);
+  expect(await api.get("/api/p/config-all/tables")).toMatchObject({ tables: [{ name: "fares", state: "new" }] });
 });
 
 test("saving shows the changes, stores them, and offers a run", async ({ page, api }) => {

@@ -47,7 +47,8 @@ pub struct ChildArgs {
 /// open files must live until DuckDB is open.
 pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildError> {
     let fail = |what: &'static str| move |error: io::Error| ChildError::Confine { what, reason: error.to_string() };
-    let namespaces = leave_namespaces();
+    // A new namespace would keep its capabilities where the system refuses to drop them, as a systemd unit may.
+    let namespaces = may_set_capabilities() && leave_namespaces();
     // A new namespace gives every capability within it; root has them everywhere.
     drop_capabilities().map_err(fail("capabilities"))?;
     // A change of credentials clears this setting, so it comes after.
@@ -91,6 +92,10 @@ pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildErro
 pub fn leave_namespaces() -> bool {
     let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
     rustix::thread::unshare(flags).is_ok()
+}
+
+fn may_set_capabilities() -> bool {
+    capabilities(None).is_ok_and(|held| set_capabilities(None, held).is_ok())
 }
 
 fn drop_capabilities() -> io::Result<()> {

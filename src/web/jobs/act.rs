@@ -32,6 +32,7 @@ pub fn run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
 /// Enqueues a run of the config in the body over all files, which writes nothing.
 pub fn dry_run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
+    exists(jobs, &pipeline)?;
     let body = request.body_bytes()?;
     let text = json_text(&body).map_err(|problem| {
         ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
@@ -39,7 +40,6 @@ pub fn dry_run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError>
     parse(text).map_err(|problems| ApiError::of(ErrorCode::InvalidConfig).with_problems(problems))?;
     // Not a clean run: a worker of an older version runs the stored config, which then does no harm.
     let message = JobMessage::new(pipeline, false, TRIGGER_DRY_RUN, jobs.clock.now());
-    exists(jobs, &message.pipeline)?;
     let key = dry_run_config_key(&message.pipeline, message.job_id.as_str());
     jobs.store.put(Bucket::Pipelines, &key, &body, &WriteOptions::default()).map_err(from_store)?;
     enqueue(jobs, message).inspect_err(|_| remove_config(jobs, &key))

@@ -11,7 +11,7 @@ use crate::support::site::{Kind, Service, Site};
 fn body(id: &str) -> Value {
     match id {
         "auth.login" => json!({ "password": "wrong horse" }),
-        "config.put" | "config.validate" => json!({ "version": 1, "mappings": [] }),
+        "config.put" | "config.validate" | "jobs.dry_run" => json!({ "version": 1, "mappings": [] }),
         "preview.run" => json!({ "config": { "version": 1, "mappings": [] } }),
         "dashboards.create" => json!({ "name": "sales" }),
         "dashboards.data" => json!({ "params": {} }),
