@@ -66,14 +66,14 @@ impl RequestSigner {
     }
 }
 
-/// What a signature is valid for.
+/// The scope of a signature.
 pub(in crate::adapters) struct SigningScope<'a> {
     pub(in crate::adapters) at: DateTime<Utc>,
     pub(in crate::adapters) region: &'a str,
     pub(in crate::adapters) service: &'a str,
 }
 
-/// What the signature in headers covers, besides the headers that it adds.
+/// The parts of a request that a signature in headers covers, besides the headers that it adds.
 pub(in crate::adapters) struct CanonicalRequest<'a> {
     pub(in crate::adapters) method: &'a str,
     pub(in crate::adapters) url: &'a Url,

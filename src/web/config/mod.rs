@@ -22,8 +22,8 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ContentType, ErrorCode, Request, Response};
 use crate::ports::store::Bucket;
 
-use service::{BYTES_MAX, VALIDATE_TIMEOUT};
-pub use service::{Configs, json_text};
+use service::{BYTES_MAX, VALIDATE_TIMEOUT, json_text};
+pub use service::{Configs, text_of_body};
 
 const PATH: &str = "/api/p/{pipeline}/config";
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::history::{History, Save};
 use super::impact::{self, Impact};
-use super::service::{BYTES_MAX, Configs, VALIDATE_TIMEOUT, json_text};
+use super::service::{BYTES_MAX, Configs, VALIDATE_TIMEOUT, text_of_body};
 use crate::domain::layout::config_key;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
@@ -41,9 +41,7 @@ pub(super) fn put(configs: &Configs, request: &mut Request) -> Result<Response, 
     let restores = number_query(request, "restores", 1..=u64::MAX)?;
     let wanted = if_match_or_none(request)?;
     let body = request.body_bytes()?;
-    let text = json_text(&body).map_err(|problem| {
-        ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
-    })?;
+    let text = text_of_body(&body)?;
     wanted.precondition(head(configs, &slug)?.as_ref())?;
     let checked = check(configs, text);
     let problems = checked.problems().to_vec();

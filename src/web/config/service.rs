@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
+use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::runtime::Clock;
 use crate::web::dashboards::Dashboards;
@@ -38,7 +39,7 @@ pub struct Configs {
 ///
 /// # Errors
 /// The problem.
-pub fn json_text(bytes: &[u8]) -> Result<&str, Problem> {
+pub(super) fn json_text(bytes: &[u8]) -> Result<&str, Problem> {
     let problem = |kind, message: String| Problem::new(kind, "", message);
     if bytes.len() > CONFIG_BYTES_MAX {
         return Err(problem(ProblemKind::Limit, format!("expected at most {CONFIG_BYTES_MAX} bytes, found more")));
@@ -50,6 +51,16 @@ pub fn json_text(bytes: &[u8]) -> Result<&str, Problem> {
     serde_json::from_str::<IgnoredAny>(text)
         .map_err(|error| problem(ProblemKind::Syntax, format!("expected JSON: {error}")))?;
     Ok(text)
+}
+
+/// The text of a request's body, if it is JSON within the size limit.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn text_of_body(body: &[u8]) -> Result<&str, ApiError> {
+    json_text(body).map_err(|problem| {
+        ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
+    })
 }
 
 #[cfg(test)]

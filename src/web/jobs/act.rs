@@ -12,8 +12,8 @@ use crate::pipelines::is_in_use;
 use crate::ports::jobs::{CancelOutcome, EnqueueOutcome};
 use crate::ports::store::{Bucket, WriteOptions};
 use crate::web::access::{flag_query, only_query, optional_query, prefix, slug_param};
-use crate::web::config::json_text;
-use crate::web::failure::{from_kv, from_store};
+use crate::web::config::text_of_body;
+use crate::web::failure::{from_kv, from_store, pipeline_not_found};
 
 /// Enqueues for any existing pipeline: a missing config fails the run, a busy pipeline delays it.
 pub fn run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
@@ -34,9 +34,7 @@ pub fn dry_run(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError>
     let pipeline = slug_param(request, "pipeline")?;
     exists(jobs, &pipeline)?;
     let body = request.body_bytes()?;
-    let text = json_text(&body).map_err(|problem| {
-        ApiError::new(ErrorCode::InvalidRequest, format!("the body is not a config: {}", problem.message))
-    })?;
+    let text = text_of_body(&body)?;
     parse(text).map_err(|problems| ApiError::of(ErrorCode::InvalidConfig).with_problems(problems))?;
     // Not a clean run: a worker of an older version runs the stored config, which then does no harm.
     let message = JobMessage::new(pipeline, false, TRIGGER_DRY_RUN, jobs.clock.now());
@@ -91,7 +89,7 @@ pub fn retry(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
 /// Job records alone don't make a pipeline. An unavailable store doesn't prevent enqueueing.
 fn exists(jobs: &Jobs, pipeline: &Slug) -> Result<(), ApiError> {
     match is_in_use(&*jobs.store, pipeline, &Bucket::ALL) {
-        Ok(false) => Err(ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{pipeline}`"))),
+        Ok(false) => Err(pipeline_not_found(pipeline)),
         Ok(true) | Err(_) => Ok(()),
     }
 }
