@@ -99,7 +99,7 @@ impl ObjectStore for SplitStore {
         self.of(bucket).delete(bucket, keys, options)
     }
 
-    /// The capabilities of the written store; listings have tags only if both stores' do.
+    /// The capabilities of the store that is written to. Listings have tags only if those of both stores have them.
     fn capabilities(&self) -> StoreResult<Capabilities> {
         self.others.capabilities()
     }
@@ -112,7 +112,7 @@ impl ObjectStore for SplitStore {
         self.of(bucket).address(bucket, key)
     }
 
-    /// The skew of the lake's store, whose times tell whether a source changed.
+    /// The skew of the lake's store, whose times show whether a source changed.
     fn clock_skew(&self) -> Option<TimeDelta> {
         self.lake.clock_skew()
     }

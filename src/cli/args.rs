@@ -221,10 +221,10 @@ pub struct RunArgs {
     /// The config, a pipeline.json
     pub file: PathBuf,
     /// What the config's `files` globs are relative to; only read
-    #[arg(long, value_name = "PLACE", value_parser = OsStringValueParser::new().try_map(Location::of_argument))]
+    #[arg(long, value_name = "PLACE", value_parser = OsStringValueParser::new().try_map(Location::from_argument))]
     pub input: Location,
     /// Place of tables (PLACE/<table>/…), rejected rows (PLACE/_rejected_rows/…) and manifests (PLACE/_lakemill/…)
-    #[arg(long, value_name = "PLACE", value_parser = OsStringValueParser::new().try_map(Location::of_argument))]
+    #[arg(long, value_name = "PLACE", value_parser = OsStringValueParser::new().try_map(Location::from_argument))]
     pub output: Location,
     /// Convert and check everything, report what would change, write nothing
     #[arg(long)]

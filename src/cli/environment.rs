@@ -12,7 +12,7 @@ use crate::config::{Environment, EnvironmentError, WithWarnings};
 /// # Errors
 /// `data` is not such a folder.
 pub fn with<T>(data: Option<&Path>, read: impl FnOnce(&Environment<'_>) -> T) -> Result<T, String> {
-    let process = Environment::of_process();
+    let process = Environment::from_process();
     let Some(root) = data else { return Ok(read(&process)) };
     let embedded = Embedded::open(root)?;
     let overlay = |name: &str| embedded.variable(name, &process);

@@ -23,7 +23,7 @@ pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
     let urls = match &args.url {
         Some(url) => vec![with_path(url)?],
         None => {
-            let listen = ListenConfig::from_env(&Environment::of_process())?.config;
+            let listen = ListenConfig::from_env(&Environment::from_process())?.config;
             let ports = listen.port.map_or(PORTS.to_vec(), |port| vec![port]);
             ports.into_iter().map(|port| at(own_address(listen.bind, port))).collect()
         }

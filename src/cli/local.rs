@@ -11,7 +11,7 @@ use super::expressions::{available_threads, processes};
 use super::location::{Location, S3Location};
 use super::pipeline_lock::with_object_lock;
 use super::progress::Terminal;
-use super::run_store::RunPlaces;
+use super::run_store::RunLocations;
 use super::serve::process_name;
 use super::warnings::{Warnings, warn};
 use super::{environment, output, run_failure, summary};
@@ -41,7 +41,7 @@ const BUCKET_SCRATCH: (&str, &str) = ("/var/tmp", "lakemill-run-");
 /// The arguments or the environment are invalid, or the output can't be used.
 pub fn run(args: &RunArgs) -> Result<bool, CommandError> {
     let threads = args.threads.map_or_else(available_threads, usize::from);
-    let expressions: &dyn Expressions = &processes(threads)?.of_run();
+    let expressions: &dyn Expressions = &processes(threads)?.run_view();
     let Some(pipeline) = read_config(&args.file, expressions)? else { return Ok(false) };
     let is_local = |location: &Location| matches!(location, Location::Folder(_));
     let config = match is_local(&args.input) && is_local(&args.output) {
@@ -81,7 +81,7 @@ impl LocalRun<'_> {
         let _lock = OutputLock::acquire(output).map_err(|e| format!("--output: {e}"))?;
         let output = output.canonicalize().map_err(|e| format!("--output `{}`: {e}", output.display()))?;
         let terminal = self.terminal()?;
-        let places = RunPlaces { slug: self.slug, input, output: Location::Folder(output.clone()) };
+        let places = RunLocations { slug: self.slug, input, output: Location::Folder(output.clone()) };
         let store = places.open(config.map(|config| &config.objects))?;
         let scratch = Scratch::make(&output)?;
         let lease = LocalLease::next(&*store.output, self.slug, &SystemClock).map_err(|e| e.to_string())?;
@@ -96,7 +96,7 @@ impl LocalRun<'_> {
         config: Option<&RunConfig>,
     ) -> Result<bool, CommandError> {
         let terminal = self.terminal()?;
-        let places = RunPlaces { slug: self.slug, input, output: Location::S3(output.clone()) };
+        let places = RunLocations { slug: self.slug, input, output: Location::S3(output.clone()) };
         let store = places.open(config.map(|config| &config.objects))?;
         let scratch = bucket_scratch(config.and_then(|config| config.scratch_dir.as_deref()))?;
         if self.args.dry_run {

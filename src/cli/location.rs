@@ -28,7 +28,7 @@ pub struct S3Location {
 impl Location {
     /// # Errors
     /// As [`Location::parse`].
-    pub fn of_argument(argument: OsString) -> Result<Self, String> {
+    pub fn from_argument(argument: OsString) -> Result<Self, String> {
         match argument.into_string() {
             Ok(text) => Self::parse(&text),
             // A name that is not UTF-8 can only be a folder's.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_and_folders_are_told_apart() {
+    fn buckets_and_folders_are_distinguished() {
         for (text, expected) in [
             ("s3://my-lake/shop/in", s3("my-lake", "shop/in/")),
             ("s3://my-lake/shop/in/", s3("my-lake", "shop/in/")),

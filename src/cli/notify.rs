@@ -16,7 +16,7 @@ use crate::runtime::threads::Instant;
 
 /// How long `--test` waits for the first attempts, and how often it looks.
 const TEST_TIME_MAX: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// False if a test was not delivered to all targets.
 ///
@@ -65,7 +65,7 @@ fn send_test(kv: &dyn Kv, services: &Services) -> Result<NotificationRecord, Com
             let seconds = TEST_TIME_MAX.as_secs();
             return Err(format!("no worker sent the test within {seconds} s; it stays pending").into());
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

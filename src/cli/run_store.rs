@@ -21,7 +21,7 @@ use crate::ports::store::{Bucket, StoreError, StoreResult};
 const ENTRIES_MAX: usize = 100;
 
 /// Where a run reads and writes. Paths are resolved.
-pub struct RunPlaces<'a> {
+pub struct RunLocations<'a> {
     pub slug: &'a Slug,
     pub input: Location,
     pub output: Location,
@@ -44,11 +44,11 @@ impl RunStore {
     }
 }
 
-impl RunPlaces<'_> {
+impl RunLocations<'_> {
     /// Opens the store. `objects`: how to reach the object store, if one is needed.
     ///
     /// # Errors
-    /// What can't be opened or used, and advice.
+    /// The store that can't be opened or used, with advice.
     pub fn open(&self, objects: Option<&ObjectStoreConfig>) -> Result<RunStore, String> {
         match (&self.input, &self.output) {
             (Location::Folder(input), Location::Folder(output)) => {
@@ -129,7 +129,7 @@ impl RunPlaces<'_> {
 
     fn check_input(&self, store: Arc<dyn ObjectStore>) -> Result<Arc<dyn ObjectStore>, String> {
         let found = store.list(Bucket::Lake, &pipeline_prefix(self.slug), None, None, 1);
-        found.map_err(|error| format!("--input `{}`: {}", self.input, of_bucket(&error)))?;
+        found.map_err(|error| format!("--input `{}`: {}", self.input, bucket_message(&error)))?;
         Ok(store)
     }
 
@@ -139,7 +139,7 @@ impl RunPlaces<'_> {
         match self.foreign(&*store) {
             Ok(None) => Ok(store),
             Ok(Some(name)) => Err(output::has_foreign(shown, &name, "an empty prefix, a new one, or")),
-            Err(error) => Err(format!("--output `{shown}`: {}", of_bucket(&error))),
+            Err(error) => Err(format!("--output `{shown}`: {}", bucket_message(&error))),
         }
     }
 
@@ -167,7 +167,7 @@ fn check_apart(input: &S3Location, output: &S3Location) -> Result<(), String> {
 }
 
 /// The error without the name that a bucket has inside a store.
-fn of_bucket(error: &StoreError) -> String {
+fn bucket_message(error: &StoreError) -> String {
     match error {
         StoreError::BucketNotFound { name, .. } => format!("the bucket `{name}` does not exist"),
         error => error.to_string(),

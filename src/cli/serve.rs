@@ -47,7 +47,7 @@ impl Serving {
     /// `port_setting`: the name of the setting of the port. `notifier` is notified when a signal stops the worker.
     ///
     /// # Errors
-    /// What can't be started, and advice.
+    /// The part that can't be started, with advice.
     pub(super) fn start(
         config: &WorkerConfig,
         services: &Services,

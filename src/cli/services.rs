@@ -39,7 +39,7 @@ impl Services {
     /// Opens both stores; their servers need not respond yet.
     ///
     /// # Errors
-    /// What can't be opened, and advice.
+    /// The store that can't be opened, with advice.
     pub fn open(objects: &ObjectStoreConfig, kv: &KvConfig) -> Result<Self, String> {
         let clock = Self::clock();
         let kv = open_kv(kv, objects)?;
@@ -55,7 +55,7 @@ impl Services {
 /// The queue that events come from, if there is one; it need not respond yet.
 ///
 /// # Errors
-/// What can't be opened, and advice.
+/// The store that can't be opened, with advice.
 pub fn open_event_queue(config: &WorkerConfig, backend: &Backend) -> Result<Option<Arc<dyn EventQueue>>, String> {
     let (Some(queue), Backend::S3(store)) = (&config.events.queue, backend) else { return Ok(None) };
     let opened = SqsQueue::open(queue, store.credentials(), Services::clock(), &config.objects.network);
@@ -65,7 +65,7 @@ pub fn open_event_queue(config: &WorkerConfig, backend: &Backend) -> Result<Opti
 /// The catalog that Iceberg tables are published in, if there is one; it need not respond yet.
 ///
 /// # Errors
-/// What can't be opened, and advice.
+/// The store that can't be opened, with advice.
 pub fn open_catalog(
     config: Option<&CatalogConfig>,
     objects: &ObjectStoreConfig,

@@ -71,7 +71,7 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
 fn no_rows_reason(table: &TableResult) -> String {
     match (table.rows_filtered, table.rows_rejected) {
         (0, 0) => "the files read have no rows".to_owned(),
-        (filtered, 0) => format!("`where` is false or null for {}", of_all(filtered)),
+        (filtered, 0) => format!("`where` is false or null for {}", of_all_rows(filtered)),
         (0, 1) => "the only row was rejected".to_owned(),
         (0, rejected) => format!("all {} were rejected", counted(rejected, "row")),
         (filtered, rejected) => {
@@ -81,7 +81,7 @@ fn no_rows_reason(table: &TableResult) -> String {
 }
 
 /// `the only row`, `all 2 rows`.
-fn of_all(count: u64) -> String {
+fn of_all_rows(count: u64) -> String {
     if count == 1 { "the only row".to_owned() } else { format!("all {}", counted(count, "row")) }
 }
 

@@ -7,7 +7,7 @@ use crate::pipelines;
 use crate::ports::store::{Bucket, StoreError};
 
 /// Pipelines listed if no name is similar.
-const NAMED_MAX: usize = 10;
+const LISTED_MAX: usize = 10;
 
 /// The message with suggestions if the pipeline doesn't exist; `None` if it does.
 ///
@@ -26,8 +26,8 @@ fn hint(slug: &Slug, known: &[Slug]) -> String {
     if let Some(near) = suggest(slug.as_str(), known.iter().map(Slug::as_str)) {
         return format!(": did you mean `{near}`?");
     }
-    let named: Vec<&str> = known.iter().take(NAMED_MAX).map(Slug::as_str).collect();
-    match known.len().saturating_sub(NAMED_MAX) {
+    let named: Vec<&str> = known.iter().take(LISTED_MAX).map(Slug::as_str).collect();
+    match known.len().saturating_sub(LISTED_MAX) {
         _ if named.is_empty() => "; there are none yet".to_owned(),
         0 => format!("; there are {}", named.join(", ")),
         more => format!("; there are {} and {more} more", named.join(", ")),

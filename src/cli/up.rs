@@ -20,11 +20,11 @@ use crate::worker::Lifetime;
 /// Serves until it is stopped.
 ///
 /// # Errors
-/// What can't be started, and why.
+/// The part that can't be started, and the reason.
 pub fn run(args: &UpArgs) -> Result<(), CommandError> {
     let embedded = Embedded::make(&args.data)?;
     let served = embedded.lock()?;
-    let process = Environment::of_process();
+    let process = Environment::from_process();
     let password = match process.has_secret("SVC_ADMIN_PASSWORD_HASH") {
         true => Password::Given,
         false => embedded.make_password()?.map_or(Password::Before, Password::New),

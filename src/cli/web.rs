@@ -37,9 +37,9 @@ const LAST_REQUESTS: Duration = Duration::from_secs(10);
 /// Serves until it is stopped.
 ///
 /// # Errors
-/// What can't be started, and why.
+/// The part that can't be started, and the reason.
 pub fn run() -> Result<(), CommandError> {
-    let loaded = WebConfig::from_env(&Environment::of_process())?;
+    let loaded = WebConfig::from_env(&Environment::from_process())?;
     logging::start(&loaded.config.log, Services::clock());
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -74,7 +74,7 @@ impl WebServing {
     /// `port_setting`: the name of the setting of the port.
     ///
     /// # Errors
-    /// What can't be started, and advice.
+    /// The part that can't be started, with advice.
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, CommandError> {
         let password = password(config)?;
         let watchdog = Arc::<Watchdog>::default();

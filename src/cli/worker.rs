@@ -12,9 +12,9 @@ use crate::worker::{Lifetime, WorkerState};
 /// Serves until it is stopped, or until nothing is left to do. False if a job failed by then.
 ///
 /// # Errors
-/// What can't be started, and why. `Interrupted` if something is left to do.
+/// The part that can't be started, and the reason. `Interrupted` if work remains.
 pub fn run(args: &WorkerArgs) -> Result<bool, CommandError> {
-    let loaded = WorkerConfig::from_env(&Environment::of_process())?;
+    let loaded = WorkerConfig::from_env(&Environment::from_process())?;
     logging::start(&loaded.config.log, Services::clock());
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");

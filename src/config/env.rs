@@ -18,7 +18,7 @@ pub struct Environment<'a> {
 
 impl Environment<'static> {
     /// The process's own.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self { get: &|name| std::env::var_os(name), read: &|path| std::fs::read(path) }
     }
 

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_is_told_by_the_prefix_and_never_by_the_host() {
+    fn kind_depends_on_the_prefix_and_never_on_the_host() {
         for (text, kind, host) in [
             ("https://hooks.slack.com/services/x", TargetKind::Json, "hooks.slack.com"),
             ("json+http://10.0.0.1:81/x?y=z", TargetKind::Json, "10.0.0.1:81"),

@@ -56,7 +56,7 @@ impl Default for StoreEndpoint {
     }
 }
 
-/// What signs requests to the store.
+/// The credentials that sign requests to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreCredentials {
     /// `OBJ_ACCESS_KEY_ID` and `OBJ_SECRET_ACCESS_KEY`, required without `OBJ_CREDENTIALS`; may come from files.

@@ -12,7 +12,7 @@ const GRAIN: TimeDelta = TimeDelta::seconds(2);
 
 /// The tag of a file that changed last in this second since 1970. `state`: other metadata that distinguishes its
 /// versions.
-pub fn of_second(second: i64, state: &str) -> String {
+pub fn for_second(second: i64, state: &str) -> String {
     format!("{START}{second}-{state}")
 }
 
@@ -37,7 +37,7 @@ mod tests {
             (100, 99_000, true),
             (-5, -2_000, false),
         ] {
-            assert_eq!(may_hide_a_change(&of_second(second, "ab12"), at(read_ms)), expected, "{second} {read_ms}");
+            assert_eq!(may_hide_a_change(&for_second(second, "ab12"), at(read_ms)), expected, "{second} {read_ms}");
         }
         for other in ["stat-ab12", "ab12", "", "stat-1s-x-y", "stat-1s-"] {
             assert!(!may_hide_a_change(other, at(0)), "{other}");

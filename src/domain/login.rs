@@ -23,16 +23,16 @@ pub struct LoginRule {
 }
 
 /// One address: an IPv4 address, or the /64 of an IPv6 one, which one subscriber has.
-pub const OF_ADDRESS: LoginRule = LoginRule { free: 5, wait_s: 15, wait_s_max: 900 };
+pub const ADDRESS: LoginRule = LoginRule { free: 5, wait_s: 15, wait_s_max: 900 };
 /// A /56, which most providers assign to one subscriber.
-pub const OF_SITE: LoginRule = LoginRule { free: 10, wait_s: 15, wait_s_max: 900 };
+pub const SITE: LoginRule = LoginRule { free: 10, wait_s: 15, wait_s_max: 900 };
 /// A /48, which an organization has, or subscribers share.
-pub const OF_ORGANIZATION: LoginRule = LoginRule { free: 20, wait_s: 15, wait_s_max: 300 };
+pub const ORGANIZATION: LoginRule = LoginRule { free: 20, wait_s: 15, wait_s_max: 300 };
 /// All addresses together: one attempt per 10 s.
-pub const OF_ALL: LoginRule = LoginRule { free: 100, wait_s: 1, wait_s_max: 10 };
+pub const ALL_ADDRESSES: LoginRule = LoginRule { free: 100, wait_s: 1, wait_s_max: 10 };
 
-const _: () = assert!(OF_ADDRESS.wait_s_max < LOGIN_MEMORY_S && LOGIN_MEMORY_S < KNOWN_LOGIN_S);
-const _: () = assert!(OF_ALL.wait_s_max < OF_ADDRESS.wait_s);
+const _: () = assert!(ADDRESS.wait_s_max < LOGIN_MEMORY_S && LOGIN_MEMORY_S < KNOWN_LOGIN_S);
+const _: () = assert!(ALL_ADDRESSES.wait_s_max < ADDRESS.wait_s);
 
 impl LoginRule {
     /// The wait after the nth consecutive failure, if any.
@@ -62,13 +62,13 @@ impl LoginScopes {
         let scope = |name: String, rule| LoginScope { name, rule };
         let address = address.to_canonical();
         let (own, mut wider) = match address {
-            IpAddr::V4(address) => (scope(address.to_string(), OF_ADDRESS), Vec::new()),
+            IpAddr::V4(address) => (scope(address.to_string(), ADDRESS), Vec::new()),
             IpAddr::V6(address) => (
-                scope(network(address, 64), OF_ADDRESS),
-                vec![scope(network(address, 56), OF_SITE), scope(network(address, 48), OF_ORGANIZATION)],
+                scope(network(address, 64), ADDRESS),
+                vec![scope(network(address, 56), SITE), scope(network(address, 48), ORGANIZATION)],
             ),
         };
-        wider.push(scope("all".into(), OF_ALL));
+        wider.push(scope("all".into(), ALL_ADDRESSES));
         if address.is_loopback() {
             wider.clear();
         }
@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn waits_start_after_free_failures_and_double_to_the_maximum() {
         let seconds = |rule: LoginRule, failures| rule.wait(failures).map(|wait| wait.as_secs());
-        assert_eq!((seconds(OF_ADDRESS, 0), seconds(OF_ADDRESS, 4)), (None, None));
-        let waits = [5, 6, 10, 11, u32::MAX].map(|failures| seconds(OF_ADDRESS, failures));
+        assert_eq!((seconds(ADDRESS, 0), seconds(ADDRESS, 4)), (None, None));
+        let waits = [5, 6, 10, 11, u32::MAX].map(|failures| seconds(ADDRESS, failures));
         assert_eq!(waits, [Some(15), Some(30), Some(480), Some(900), Some(900)]);
-        let waits = [99, 100, 103, 104, u32::MAX].map(|failures| seconds(OF_ALL, failures));
+        let waits = [99, 100, 103, 104, u32::MAX].map(|failures| seconds(ALL_ADDRESSES, failures));
         assert_eq!(waits, [None, Some(1), Some(8), Some(10), Some(10)]);
     }
 

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csvs_are_recognized_by_their_ending() {
+    fn csvs_are_recognized_by_their_extension() {
         for csv in ["a.csv", "a/b.CSV", "a.csv.gz", "a.Csv.ZST", ".csv"] {
             assert!(is_csv(csv), "{csv}");
         }
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn every_compression_has_a_csv_ending() {
+    fn every_compression_has_a_csv_extension() {
         let compressed: Vec<String> = COMPRESSIONS.iter().map(|(ending, _)| format!(".csv{ending}")).collect();
         assert_eq!(compressed, CSV_ENDINGS[1..]);
     }

@@ -21,7 +21,7 @@ impl Position {
     pub const START: Self = Self { line: 1, column: 1 };
 
     /// The position of a byte of `text`.
-    pub fn of_byte(text: &str, byte: usize) -> Self {
+    pub fn at_byte(text: &str, byte: usize) -> Self {
         let mut position = Self::START;
         for (_, c) in text.char_indices().take_while(|(at, _)| *at < byte) {
             position = match c {

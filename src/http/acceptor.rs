@@ -58,7 +58,7 @@ impl Listener for TcpListener {
 }
 
 /// A connection that has sent nothing.
-struct Silent {
+struct SilentConnection {
     stream: TcpStream,
     peer: SocketAddr,
     since: Instant,
@@ -74,7 +74,7 @@ struct Idle {
 }
 
 /// A connection that got its last response.
-struct Lingering {
+struct LingeringConnection {
     stream: Arc<TcpStream>,
     until: Instant,
     discarded: u64,
@@ -88,9 +88,9 @@ pub(super) struct Acceptor<L> {
     woken: UnixStream,
     threads: ThreadPool,
     /// By age, the oldest first.
-    silent: Vec<Silent>,
+    silent: Vec<SilentConnection>,
     idle: Vec<Idle>,
-    lingering: Vec<Lingering>,
+    lingering: Vec<LingeringConnection>,
     /// No accept before this.
     paused_until: Option<Instant>,
     /// Set once the server stops: idle connections are closed at this time.
@@ -148,7 +148,7 @@ impl<L: Listener> Acceptor<L> {
             }
             for (removed, at) in ready.silent.into_iter().enumerate() {
                 let silent = self.silent.remove(at - removed);
-                self.seat(silent);
+                self.promote(silent);
             }
             self.drain_inbox();
             self.expire(Instant::now());
@@ -332,13 +332,13 @@ impl<L: Listener> Acceptor<L> {
         let _ = stream.set_nodelay(true);
         self.shared.metrics.accepted.fetch_add(1, Ordering::Relaxed);
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        self.seat(Silent { stream, peer, since: Instant::now() });
+        self.promote(SilentConnection { stream, peer, since: Instant::now() });
     }
 
     /// Counts a connection that sent its first byte against the limits, and reads it. The head often arrives with the
     /// connection.
-    fn seat(&mut self, silent: Silent) {
-        let Silent { stream, peer, .. } = &silent;
+    fn promote(&mut self, silent: SilentConnection) {
+        let SilentConnection { stream, peer, .. } = &silent;
         match stream.peek(&mut [0]) {
             Ok(0) => return,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -348,7 +348,7 @@ impl<L: Listener> Acceptor<L> {
             Ok(_) => {}
         }
         let permit = self.permit(peer.ip());
-        let Silent { stream, peer, .. } = silent;
+        let SilentConnection { stream, peer, .. } = silent;
         match permit {
             Ok(permit) => {
                 let stream = BufferedConnection::new(stream);
@@ -386,11 +386,11 @@ impl<L: Listener> Acceptor<L> {
 
     /// Keeps a connection that has sent nothing. At the limit the oldest one is closed, of one address if that has three
     /// quarters of them.
-    fn hold_silent(&mut self, silent: Silent) {
+    fn hold_silent(&mut self, silent: SilentConnection) {
         let max = self.shared.limits.silent_connections_max;
         if self.silent.len() >= max {
             let client = subscriber(silent.peer.ip());
-            let is_own = |other: &Silent| subscriber(other.peer.ip()) == client;
+            let is_own = |other: &SilentConnection| subscriber(other.peer.ip()) == client;
             let own = self.silent.iter().filter(|other| is_own(other)).count();
             let oldest_own = self.silent.iter().position(is_own).filter(|_| own * 4 >= max * 3);
             self.silent.remove(oldest_own.unwrap_or(0));
@@ -460,7 +460,7 @@ impl<L: Listener> Acceptor<L> {
             }
         }
         let until = Instant::now() + self.shared.limits.linger_time_max;
-        self.lingering.push(Lingering { stream, until, discarded: 0 });
+        self.lingering.push(LingeringConnection { stream, until, discarded: 0 });
     }
 
     /// Discards received bytes. Returns whether the connection still lingers, at the same index.

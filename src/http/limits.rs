@@ -12,9 +12,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 192;
 /// Connections beyond [`CONNECTIONS_MAX`] for health and readiness, if no other one can be evicted.
 pub const PROBE_CONNECTIONS_MAX: usize = 16;
-/// Maximum number of accepted connections that have sent nothing yet, in addition; with more, the oldest is closed
-/// (that of a single address, if it has three quarters of them). So a client that is slow to send isn't closed because
-/// others connect and send nothing.
+/// Maximum number of accepted connections that have sent nothing yet; they don't count as [`CONNECTIONS_MAX`]. Above it
+/// the oldest is closed; if one address has three quarters of them, its oldest. So a client that is slow to send isn't
+/// closed because others connect and send nothing.
 pub const SILENT_CONNECTIONS_MAX: usize = 512;
 /// Time from the first byte of a connection for probes to the end of its head.
 pub const PROBE_HEAD_TIME_MAX: Duration = Duration::from_secs(2);

@@ -138,7 +138,7 @@ struct Exchange<'a> {
 }
 
 /// A response given without a handler. The connection may be kept only if the body was read.
-struct Early {
+struct EarlyResponse {
     response: Response,
     body_read: bool,
 }
@@ -169,12 +169,12 @@ impl Exchange<'_> {
         let Ok(_forwarded) = self.forwarded_permit() else {
             let error = ApiError::of(ErrorCode::TooManyRequests).with_retry_after(Duration::from_secs(1));
             let response = error.into_response(self.head.id());
-            return self.respond_early(connection, Early { response, body_read: self.has_no_body() });
+            return self.respond_early(connection, EarlyResponse { response, body_read: self.has_no_body() });
         };
         let admission = match self.admit() {
             Ok(admission) => admission,
             Err(response) => {
-                return self.respond_early(connection, Early { response, body_read: self.has_no_body() });
+                return self.respond_early(connection, EarlyResponse { response, body_read: self.has_no_body() });
             }
         };
         if connection.permit.is_reserved() && admission.priority != Priority::Probe {
@@ -252,9 +252,9 @@ impl Exchange<'_> {
         self.head.framing() == Framing::None
     }
 
-    fn overloaded(&self, body_read: bool) -> Early {
+    fn overloaded(&self, body_read: bool) -> EarlyResponse {
         let error = ApiError::of(ErrorCode::Overloaded).with_retry_after(Duration::from_secs(1));
-        Early { response: error.into_response(self.head.id()), body_read }
+        EarlyResponse { response: error.into_response(self.head.id()), body_read }
     }
 
     /// Routes and authorizes the request; the service may panic.
@@ -280,7 +280,7 @@ impl Exchange<'_> {
         &self,
         connection: &mut Connection,
         admission: &AuthorizedRoute,
-    ) -> Result<(RequestBody, Option<Permit>), Early> {
+    ) -> Result<(RequestBody, Option<Permit>), EarlyResponse> {
         let is_stream = matches!(admission.body, BodyRule::Stream { .. });
         if self.has_no_body() && !is_stream {
             return Ok((RequestBody::Bytes(io::Cursor::default()), None));
@@ -294,7 +294,7 @@ impl Exchange<'_> {
         }
         let read = self.read_whole(&mut body);
         let body_read = RequestBody::Stream(body).return_to(connection);
-        let early = |response| Early { response, body_read };
+        let early = |response| EarlyResponse { response, body_read };
         let (bytes, memory) = read.map_err(early)?;
         admission.body.check(&bytes).map_err(|error| early(error.into_response(self.head.id())))?;
         Ok((RequestBody::Bytes(io::Cursor::new(bytes)), Some(memory)))
@@ -340,7 +340,7 @@ impl Exchange<'_> {
         response
     }
 
-    fn respond_early(&mut self, connection: Connection, early: Early) -> After {
+    fn respond_early(&mut self, connection: Connection, early: EarlyResponse) -> After {
         self.keep &= early.body_read;
         self.respond(connection, early.response, None)
     }

@@ -222,7 +222,7 @@ mod tests {
     use super::super::{ApiError, Caller, Method, RequestHead, Response, Route};
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const WAIT_MAX: Duration = Duration::from_secs(30);
 
     struct Nothing;
 
@@ -264,7 +264,7 @@ mod tests {
 
     fn response_to_get(server: &Server) -> String {
         let mut client = TcpStream::connect(server.local_addr()).unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_read_timeout(Some(WAIT_MAX)).unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
@@ -279,6 +279,6 @@ mod tests {
         let server = start_on(Failing { listener, errors, failed: AtomicUsize::new(0) }, address);
         assert!(response_to_get(&server).ends_with("here"));
         assert_eq!(server.metrics().connections().accept_errors, 3, "a client that went away is no failure");
-        assert_eq!(server.stop(PATIENCE), 0);
+        assert_eq!(server.stop(WAIT_MAX), 0);
     }
 }

@@ -40,9 +40,9 @@ pub(super) enum AcceptorMessage {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Evict {
     Any,
-    /// Those of one client address.
+    /// Connections of one client address.
     From(IpAddr),
-    /// Those that have blocked a handler since then, by not reading the response.
+    /// Connections that have blocked a handler since then, by not reading the response.
     HandlerSince(Instant),
 }
 

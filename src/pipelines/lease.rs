@@ -95,19 +95,19 @@ mod tests {
     use chrono::TimeDelta;
 
     #[derive(Default)]
-    struct Hands {
+    struct ManualClock {
         boot_ms: Mutex<u64>,
         wall_ms: Mutex<i64>,
     }
 
-    impl Hands {
+    impl ManualClock {
         fn turn(&self, boot_ms: u64, wall_ms: i64) {
             *self.boot_ms.lock() += boot_ms;
             *self.wall_ms.lock() += wall_ms;
         }
     }
 
-    impl Clock for Hands {
+    impl Clock for ManualClock {
         fn now(&self) -> DateTime<Utc> {
             DateTime::UNIX_EPOCH + TimeDelta::milliseconds(*self.wall_ms.lock())
         }
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    fn lease(clock: &Arc<Hands>) -> RunLease {
+    fn lease(clock: &Arc<ManualClock>) -> RunLease {
         let slug = Slug::parse("p").unwrap();
         let ttl = Duration::from_millis(90_000);
         RunLease::new(slug, 1, ttl, Arc::clone(clock) as Arc<dyn Clock>, Moment::now(&**clock))
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn lease_ends_after_two_thirds_of_the_ttl() {
-        let clock = Arc::new(Hands::default());
+        let clock = Arc::new(ManualClock::default());
         let lease = lease(&clock);
         assert_eq!(left(&lease), Some(90_000));
         clock.turn(59_999, 59_999);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn either_clock_ends_the_lease_and_none_revives_it() {
         for (boot, wall) in [(60_000, 0), (0, 60_000), (60_000, -1_000_000)] {
-            let clock = Arc::new(Hands::default());
+            let clock = Arc::new(ManualClock::default());
             let lease = lease(&clock);
             clock.turn(boot, wall);
             assert_eq!(left(&lease), None, "{boot} {wall}");
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn renewal_counts_from_the_time_it_was_sent() {
-        let clock = Arc::new(Hands::default());
+        let clock = Arc::new(ManualClock::default());
         let lease = lease(&clock);
         clock.turn(30_000, 30_000);
         let sent = Moment::now(&*clock);
@@ -163,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn wall_clock_set_back_prolongs_nothing() {
-        let clock = Arc::new(Hands::default());
+    fn wall_clock_set_back_extends_no_ttl() {
+        let clock = Arc::new(ManualClock::default());
         let lease = lease(&clock);
         clock.turn(10_000, -50_000);
         assert_eq!(left(&lease), Some(80_000));

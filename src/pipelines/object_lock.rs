@@ -222,7 +222,7 @@ fn in_use(
     }
     let ttl_ms = document.map_or(TTL_MS_MAX, |document| document.ttl_ms.min(TTL_MS_MAX));
     let now = clock.now() - store.clock_skew().unwrap_or_else(TimeDelta::zero);
-    // A time in the future is none that the store's clock can have set.
+    // The store's clock can't have set a time in the future.
     let age = (now - meta.modified).to_std().unwrap_or_default();
     let expires_in = (Duration::from_millis(ttl_ms) + MARGIN).checked_sub(age).filter(|left| !left.is_zero())?;
     let (holder, since) = match document {

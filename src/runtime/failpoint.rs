@@ -33,7 +33,7 @@ pub fn reach(name: &str) {
 /// Runs `work` without being stopped by a failpoint of another thread: the process must not be stopped while it holds
 /// the lock of a database. `work` must not reach a failpoint that stops.
 #[inline]
-pub fn unstopped<T>(work: impl FnOnce() -> T) -> T {
+pub fn without_failpoints<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "failpoints")]
     let _shared = UNSTOPPABLE.read();
     work()

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::bounds::{DEPTH_MAX, at_character};
-use super::names::{AGGREGATES, Known, known, nearest};
+use super::names::{AGGREGATES, FunctionClass, known, nearest};
 use super::tree::Tree;
 use crate::domain::problem::ProblemKind;
 
@@ -210,7 +210,7 @@ impl Walk<'_> {
 
     fn unknown_column(&mut self, node: &Tree, name: &str) {
         let at = self.at(node);
-        if known(name) == Known::Changing {
+        if known(name) == FunctionClass::Changing {
             self.once(InvalidExpression::new(format!(
                 "`{name}`{at} differs between runs; an expression may use only the row's own values"
             )));
@@ -238,7 +238,7 @@ impl Walk<'_> {
         let children = node.list("children");
         if !matches!(node.text("schema"), "" | "main") || !node.get("order_bys").list("orders").is_empty() {
             self.refuse(node, format!("`{name}` can't be called this way"));
-        } else if known(&name) != Known::Allowed {
+        } else if known(&name) != FunctionClass::Allowed {
             self.refuse_function(node, &name);
         } else if name == "age" && children.len() < 2 {
             self.refuse(node, "`age` with one argument counts from today; give it two".to_owned());
@@ -297,7 +297,7 @@ impl Walk<'_> {
             format!("`unnest`{at} creates several rows; an expression returns one value")
         } else if name == "error" {
             format!("`error`{at} can't be used; write a check with `assert` instead")
-        } else if known(name) == Known::Changing {
+        } else if known(name) == FunctionClass::Changing {
             format!("`{name}`{at} does not return the same value for the same row in every run")
         } else if let Some(near) = nearest(name, super::names::functions()) {
             format!("function `{name}`{at} is not supported in expressions; did you mean `{near}`?")

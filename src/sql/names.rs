@@ -149,20 +149,20 @@ pub const AGGREGATES: &[&str] = &[
 
 /// The class of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum FunctionClass {
     Allowed,
     /// Its value may differ between runs.
     Changing,
     Other,
 }
 
-pub fn known(name: &str) -> Known {
+pub fn known(name: &str) -> FunctionClass {
     if FUNCTIONS.contains(&name.to_ascii_lowercase()) {
-        Known::Allowed
+        FunctionClass::Allowed
     } else if CHANGING.iter().any(|changing| changing.eq_ignore_ascii_case(name)) {
-        Known::Changing
+        FunctionClass::Changing
     } else {
-        Known::Other
+        FunctionClass::Other
     }
 }
 
@@ -187,13 +187,13 @@ mod tests {
     fn list_is_sorted_without_duplicates() {
         let names: Vec<_> = functions().collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(names.iter().all(|name| known(name) == Known::Allowed));
+        assert!(names.iter().all(|name| known(name) == FunctionClass::Allowed));
     }
 
     #[test]
     fn no_name_is_both_allowed_and_refused() {
         for name in CHANGING.iter().chain(AGGREGATES) {
-            assert_ne!(known(name), Known::Allowed, "{name}");
+            assert_ne!(known(name), FunctionClass::Allowed, "{name}");
         }
     }
 

@@ -93,7 +93,7 @@ pub fn send(agent: &Agent, request: Request<impl AsSendBody>, bytes_max: u64) ->
 /// Repeats a request, with pauses, while it fails or the server is unavailable. Returns the last outcome.
 ///
 /// # Errors
-/// That of the last attempt.
+/// The error of the last attempt.
 pub fn with_retries<E>(send: impl Fn() -> Result<TextResponse, E>) -> Result<TextResponse, E> {
     for pause in RETRY_PAUSES {
         match send() {

@@ -130,7 +130,7 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
         return Err(ApiError::new(ErrorCode::TableNotFound, message));
     }
     let page = Page { offset, limit: limit as usize };
-    let of = Subject { source, file, partition, extra_column };
+    let of = LineageSubject { source, file, partition, extra_column };
     let read = tables.manifests.present(&pipeline, &table.name, |found| {
         let Some(present) = found.value.as_ref() else { return Ok(Some(None)) };
         let Some(earlier) = tables.manifests.earlier(&pipeline, present, as_of)? else { return Ok(None) };
@@ -157,7 +157,7 @@ struct Page {
 
 /// The subject of a lineage request: one source, one file, one partition, sources with a column, or the whole table.
 #[derive(Clone, Copy)]
-struct Subject<'a> {
+struct LineageSubject<'a> {
     source: Option<&'a str>,
     file: Option<&'a str>,
     partition: Option<&'a str>,
@@ -173,13 +173,15 @@ struct Manifest<'a> {
 
 impl Manifest<'_> {
     /// `None` if the manifest has no such source, file or partition.
-    fn lineage(mut self, of: Subject<'_>, page: Page) -> TableResult<Option<Lineage>> {
+    fn lineage(mut self, of: LineageSubject<'_>, page: Page) -> TableResult<Option<Lineage>> {
         match of {
-            Subject { source: Some(source), file, .. } => self.of_source(source, file, page),
-            Subject { source: None, file: Some(file), .. } => self.of_file(file, page),
-            Subject { source: None, file: None, partition: Some(partition), .. } => self.of_partition(partition, page),
-            Subject { extra_column: Some(name), .. } => self.of_extra_column(name, page).map(Some),
-            Subject { source: None, file: None, partition: None, .. } => self.all(page).map(Some),
+            LineageSubject { source: Some(source), file, .. } => self.source_lineage(source, file, page),
+            LineageSubject { source: None, file: Some(file), .. } => self.file_lineage(file, page),
+            LineageSubject { source: None, file: None, partition: Some(partition), .. } => {
+                self.partition_lineage(partition, page)
+            }
+            LineageSubject { extra_column: Some(name), .. } => self.extra_column_lineage(name, page).map(Some),
+            LineageSubject { source: None, file: None, partition: None, .. } => self.all(page).map(Some),
         }
     }
 
@@ -208,7 +210,7 @@ impl Manifest<'_> {
     }
 
     /// Without files: they may have rows of other sources.
-    fn of_extra_column(&mut self, name: &str, page: Page) -> TableResult<Lineage> {
+    fn extra_column_lineage(&mut self, name: &str, page: Page) -> TableResult<Lineage> {
         let mut found = Vec::new();
         self.maps.sources.visit(&mut self.store.reader(), |key, entry| {
             if entry.extra_columns.iter().any(|extra| extra == name) {
@@ -221,7 +223,7 @@ impl Manifest<'_> {
         Ok(Lineage { sources, sources_total, ..Lineage::default() })
     }
 
-    fn of_source(&mut self, source: &str, file: Option<&str>, page: Page) -> TableResult<Option<Lineage>> {
+    fn source_lineage(&mut self, source: &str, file: Option<&str>, page: Page) -> TableResult<Option<Lineage>> {
         let key = source.to_owned();
         let Some(entry) = self.maps.sources.get(&key, &mut self.store.reader())?.cloned() else { return Ok(None) };
         let rejects = self.maps.rejects.get(&key, &mut self.store.reader())?;
@@ -244,7 +246,7 @@ impl Manifest<'_> {
         Ok(Some(Lineage { sources, sources_total: 1, files, files_total, ..Lineage::default() }))
     }
 
-    fn of_file(&mut self, file: &str, page: Page) -> TableResult<Option<Lineage>> {
+    fn file_lineage(&mut self, file: &str, page: Page) -> TableResult<Option<Lineage>> {
         let mut found = None;
         let partition = partition_of(self.store.table, file);
         if let Some(partition) = partition {
@@ -281,7 +283,7 @@ impl Manifest<'_> {
         Ok(Some(Lineage { sources, sources_total, files, files_total: 1, ..Lineage::default() }))
     }
 
-    fn of_partition(&mut self, partition: &str, page: Page) -> TableResult<Option<Lineage>> {
+    fn partition_lineage(&mut self, partition: &str, page: Page) -> TableResult<Option<Lineage>> {
         let (mut files, mut files_total, mut at) = (Vec::new(), 0, RangeKey::new(partition, ""));
         while let Some((key, group)) = self.maps.groups.after(&at, &mut self.store.reader())? {
             if key.partition != partition {

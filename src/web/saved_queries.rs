@@ -225,7 +225,7 @@ fn update(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiEr
     let Some((meta, old)) = read(saved, &pipeline, &id)? else { return Err(missing(saved, request)) };
     let precondition = wanted.precondition(Some(&meta))?;
     let is_renamed = folded(&old.name) != folded(&save.name);
-    // The write's deadline is that of the other, older lock.
+    // The write has the deadline of the other, older lock.
     let _name = is_renamed.then(|| claim(saved, &pipeline, &save.name)).transpose()?;
     if is_renamed {
         check_free(&all(saved, &pipeline)?, &save.name, Some(&old.id))?;
@@ -256,7 +256,7 @@ fn lock<'a>(saved: &'a SavedQueries, pipeline: &Slug, id: &SavedId) -> Result<Na
 /// only learn that it is taken.
 fn claim<'a>(saved: &'a SavedQueries, pipeline: &Slug, name: &str) -> Result<NamedLock<'a>, ApiError> {
     let lock = format!("queries/{pipeline}/name/{}", sha256_hex(folded(name).as_bytes()));
-    saved.locks.named_unless_crowded(&lock)?.ok_or_else(|| {
+    saved.locks.named_unless_contended(&lock)?.ok_or_else(|| {
         let message = format!("another request is saving a query with the name `{name}`");
         ApiError::new(ErrorCode::NameTaken, message)
     })

@@ -117,9 +117,9 @@ mod tests {
     use super::*;
 
     /// Yields some bytes, then an error.
-    struct Breaks(usize);
+    struct FailingReader(usize);
 
-    impl Read for Breaks {
+    impl Read for FailingReader {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             let most = out.len().min(self.0);
             self.0 -= most;
@@ -149,7 +149,7 @@ mod tests {
     fn interrupted_body_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
         let spool = Spool::new(home.path().to_owned());
-        let error = spool.take(&mut Breaks(1 << 20)).unwrap_err();
+        let error = spool.take(&mut FailingReader(1 << 20)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::InvalidRequest);
         assert_eq!(count(spool.folder().unwrap().path()), 0);
     }

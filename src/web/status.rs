@@ -238,7 +238,7 @@ impl LakeFiles {
         }
     }
 
-    /// The last key up to which the lake is known; `None`: all of it.
+    /// The last key of the known part of the lake; `None` if all of it is known.
     fn known_to(&self) -> Option<&str> {
         self.files.last().filter(|_| !self.complete).map(|(file, _)| file.key.as_str())
     }

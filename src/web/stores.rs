@@ -19,7 +19,7 @@ use crate::runtime::rfc3339;
 pub struct Objects(Arc<dyn ObjectStore>);
 
 /// An object read up to a limit.
-pub enum Bounded {
+pub enum BoundedRead {
     Whole(ObjectMeta, Vec<u8>),
     Missing,
     Larger,
@@ -73,9 +73,9 @@ impl Objects {
     /// `s3_error`, `bucket_not_found`; `internal` if it is larger, which no object of ours is.
     pub fn read(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
         match self.read_bounded(bucket, key, bytes_max)? {
-            Bounded::Whole(meta, bytes) => Ok(Some((meta, bytes))),
-            Bounded::Missing => Ok(None),
-            Bounded::Larger => Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes"))),
+            BoundedRead::Whole(meta, bytes) => Ok(Some((meta, bytes))),
+            BoundedRead::Missing => Ok(None),
+            BoundedRead::Larger => Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes"))),
         }
     }
 
@@ -90,9 +90,9 @@ impl Objects {
         bytes_max: u64,
     ) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
         match self.read_bounded(bucket, key, bytes_max)? {
-            Bounded::Whole(meta, bytes) => Ok(Some((meta, bytes))),
-            Bounded::Missing => Ok(None),
-            Bounded::Larger => {
+            BoundedRead::Whole(meta, bytes) => Ok(Some((meta, bytes))),
+            BoundedRead::Missing => Ok(None),
+            BoundedRead::Larger => {
                 tracing::warn!(%bucket, key, bytes_max, "object exceeds size limit; skipped");
                 Ok(None)
             }
@@ -103,11 +103,11 @@ impl Objects {
     ///
     /// # Errors
     /// `s3_error`, `bucket_not_found`.
-    pub fn read_bounded(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
+    pub fn read_bounded(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<BoundedRead, ApiError> {
         Ok(match self.read_start(bucket, key, bytes_max)? {
-            None => Bounded::Missing,
-            Some((_, bytes)) if bytes.len() as u64 > bytes_max => Bounded::Larger,
-            Some((meta, bytes)) => Bounded::Whole(meta, bytes),
+            None => BoundedRead::Missing,
+            Some((_, bytes)) if bytes.len() as u64 > bytes_max => BoundedRead::Larger,
+            Some((meta, bytes)) => BoundedRead::Whole(meta, bytes),
         })
     }
 

@@ -1,4 +1,4 @@
-//! What happened to the messages of the event queue, for metrics and `/readyz`.
+//! Outcomes of the event queue's messages, for metrics and `/readyz`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

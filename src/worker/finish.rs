@@ -212,7 +212,7 @@ impl Finish<'_> {
             self.acknowledge(&job);
             return self.remove_config_of_dry_run();
         }
-        if self.is_of_no_pipeline(&job) {
+        if self.is_only_object(&job) {
             return self.acknowledge(&job);
         }
         match self.record(&job) {
@@ -233,7 +233,7 @@ impl Finish<'_> {
 
     /// Whether the record would be the only object of its pipeline, which would be listed because of it. The job is
     /// shown for an hour, like any ended job.
-    fn is_of_no_pipeline(&self, job: &Job) -> bool {
+    fn is_only_object(&self, job: &Job) -> bool {
         let missing = |error: &RunError| error.code == RunErrorCode::PipelineConfigNotFound;
         job.error.as_ref().is_some_and(missing) && config::is_gone(self.run.shared, &job.pipeline)
     }
@@ -253,7 +253,7 @@ impl Finish<'_> {
         let live = job.clone().without_sources();
         run.shared.refunds.forget(&run.message.job_id);
         // Before the acknowledgement, so that another worker does it if this one dies.
-        if !run.shared.targets.is_empty() && !self.is_of_no_pipeline(job) {
+        if !run.shared.targets.is_empty() && !self.is_only_object(job) {
             self.retry("storing the notifications of a job", || notify::jobs::ended(run.shared, job));
         }
         failpoint::reach("worker::notified");

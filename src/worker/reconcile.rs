@@ -71,8 +71,8 @@ impl From<KvError> for ReconcileError {
 
 /// The pipelines to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    /// Those without an active job. The others are compared as soon as they have none.
+enum PipelineSelection {
+    /// Pipelines without an active job. The others are compared once they have none.
     Idle,
     /// All of them: there may be no next time.
     All,
@@ -118,9 +118,9 @@ fn check(
     }
     *initialized = is_initialized;
     let (every, which) = match shared.options.lifetime {
-        Lifetime::UntilStopped => (shared.options.reconcile, Which::Idle),
+        Lifetime::UntilStopped => (shared.options.reconcile, PipelineSelection::Idle),
         // There is no next time here.
-        Lifetime::UntilDrained { compare } => (compare.then_some(Duration::MAX), Which::All),
+        Lifetime::UntilDrained { compare } => (compare.then_some(Duration::MAX), PipelineSelection::All),
     };
     let due = every.filter(|every| compared.is_none_or(|at| at.elapsed() >= *every));
     match due {
@@ -169,7 +169,7 @@ fn after_lost_data(shared: &WorkerShared, requested: &mut Requested) -> Result<b
     if shared.kv.try_lock(&name, &token, COMPARING_TIME_MAX).map_err(failed)? {
         requested.clear();
     }
-    let done = all(shared, requested, Which::All)?;
+    let done = all(shared, requested, PipelineSelection::All)?;
     let is_lost_again = shared.kv.try_lock(&name, "nobody", CHECK_EVERY).map_err(failed)?;
     if is_lost_again {
         requested.clear();
@@ -185,7 +185,7 @@ fn after_lost_data(shared: &WorkerShared, requested: &mut Requested) -> Result<b
 /// # Errors
 /// A store failed; retry.
 pub(super) fn after_lost_notifications(shared: &WorkerShared, requested: &mut Requested) -> Result<(), String> {
-    all(shared, requested, Which::Idle).map(drop)
+    all(shared, requested, PipelineSelection::Idle).map(drop)
 }
 
 /// Compares pipelines with a job that failed, on any worker, because of the store or a full disk, once no circuit breaker
@@ -198,7 +198,7 @@ fn recheck(shared: &WorkerShared) -> Result<(), String> {
         // One at a time, so that a hanging store doesn't keep others from other workers.
         let taken = shared.kv.take_rechecks(1, RECHECK_HOLD).map_err(|error| error.to_string())?;
         let Some(slug) = taken.first() else { break };
-        let (outcome, failed) = match one(shared, slug, &mut Requested::new(), Which::Idle) {
+        let (outcome, failed) = match one(shared, slug, &mut Requested::new(), PipelineSelection::Idle) {
             Ok(Compared::Busy) => (Recheck::Retry, None),
             Ok(Compared::Same) => (Recheck::Done, None),
             Ok(Compared::Requested) => (Recheck::RunRequested, None),
@@ -221,7 +221,7 @@ fn recheck(shared: &WorkerShared) -> Result<(), String> {
 
 /// Extends the windows of `auto_run` pipelines whose tables don't match their lake; false if the worker stopped before all
 /// were compared. Skips pipelines that can't be compared.
-fn all(shared: &WorkerShared, requested: &mut Requested, which: Which) -> Result<bool, String> {
+fn all(shared: &WorkerShared, requested: &mut Requested, which: PipelineSelection) -> Result<bool, String> {
     for slug in pipelines::slugs(&*shared.store, Bucket::Pipelines) {
         if shared.stopping.phase() != Phase::Working {
             return Ok(false);
@@ -255,13 +255,13 @@ fn one(
     shared: &WorkerShared,
     slug: &Slug,
     requested: &mut Requested,
-    which: Which,
+    which: PipelineSelection,
 ) -> Result<Compared, ReconcileError> {
     let text = config::read_text(shared, slug);
     if !config::auto_run(&text) {
         return Ok(Compared::Same);
     }
-    if which == Which::Idle && !shared.kv.active(slug, 1)?.is_empty() {
+    if which == PipelineSelection::Idle && !shared.kv.active(slug, 1)?.is_empty() {
         return Ok(Compared::Busy);
     }
     let found = match text.and_then(|text| config::check(&*shared.expressions, slug, &text)) {

@@ -10,7 +10,7 @@ use crate::ports::kv::KvResult;
 /// Extends the windows of the pipelines that got new objects, and counts the events.
 ///
 /// # Errors
-/// Those of the key-value store; nothing is counted then.
+/// Errors of the key-value store; then nothing is counted.
 pub(super) fn record_events(kv: &dyn Kv, state: &WorkerState, summary: EventSummary) -> KvResult<()> {
     let changes: Vec<_> = summary.changes.into_iter().map(|(pipeline, keys)| (pipeline, keys.bounded())).collect();
     record_changes(kv, state, &changes)?;
@@ -21,7 +21,7 @@ pub(super) fn record_events(kv: &dyn Kv, state: &WorkerState, summary: EventSumm
 /// Extends the windows of pipelines whose objects changed, if there are any.
 ///
 /// # Errors
-/// Those of the key-value store.
+/// Errors of the key-value store.
 pub(super) fn record_changes(kv: &dyn Kv, state: &WorkerState, changes: &[(Slug, ChangedKeys)]) -> KvResult<()> {
     if changes.is_empty() {
         return Ok(());

@@ -196,7 +196,7 @@ impl WorkerState {
         self.drained.load(Ordering::Relaxed)
     }
 
-    /// Whether something was given up here: a job failed and was not cancelled, an entry is no job, or a pipeline could
+    /// Whether something failed permanently here: a job failed and was not cancelled, an entry has no job, or a pipeline could
     /// not be compared.
     pub fn has_given_up(&self) -> bool {
         let failed = self.failures().any(|(code, count)| code != RunErrorCode::Cancelled && count > 0);

@@ -8,7 +8,7 @@ const config = (column = "n") => ({
   mappings: [{ table: "nums", files: ["nums/*.csv"], columns: [{ name: column, from: "n", type: "int64" }] }],
 });
 
-/** The places that tell about the tables of a pipeline. */
+/** The views that show the state of a pipeline's tables. */
 async function everywhere(page: Page, slug: string, text: RegExp, label: string): Promise<void> {
   await page.goto(`/p/${slug}`);
   await expect(page.locator(".overview-sentence")).toContainText(text);

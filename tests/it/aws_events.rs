@@ -20,14 +20,14 @@ fn post(at: &str, body: &Value) -> (u16, Value) {
     (answer.status, answer.json())
 }
 
-fn of_s3(site: &Site, key: &str) -> Value {
+fn s3_event(site: &Site, key: &str) -> Value {
     json!({ "Records": [{
         "eventVersion": "2.1", "eventSource": "aws:s3", "eventName": "ObjectCreated:Put",
         "s3": { "bucket": { "name": site.env()["S3_BUCKET_LAKE"] }, "object": { "key": key, "size": 3 } },
     }] })
 }
 
-fn of_eventbridge(site: &Site, key: &str) -> Value {
+fn eventbridge_event(site: &Site, key: &str) -> Value {
     json!({
         "version": "0", "id": "17793124-05d4-b198-2fde-7ededc63b103", "detail-type": "Object Created",
         "source": "aws.s3", "account": "111122223333", "time": "2021-11-12T00:00:00Z", "region": "ca-central-1",
@@ -41,7 +41,7 @@ fn event_of_eventbridge_runs_its_pipeline() {
     site.automatic_pipeline("p");
     let worker = site.worker();
     site.put("p", "in/a+b%20c.csv", "a,b\nx,1\n");
-    let event = of_eventbridge(&site, "pipelines/p/in/a+b%20c.csv");
+    let event = eventbridge_event(&site, "pipelines/p/in/a+b%20c.csv");
     assert_eq!(post(&worker.address(), &event), (200, json!({ "accepted": 1, "ignored": 0 })));
     await_that("the run", || site.records("p").iter().any(|job| job.status == JobStatus::Completed));
 }
@@ -50,7 +50,7 @@ fn event_of_eventbridge_runs_its_pipeline() {
 fn client_with_credentials_in_its_url_is_asked_for_them() {
     let site = Site::new(Kind::Embedded);
     let worker = site.worker();
-    let (at, event) = (worker.address(), of_s3(&site, "pipelines/p/x.csv").to_string());
+    let (at, event) = (worker.address(), s3_event(&site, "pipelines/p/x.csv").to_string());
     // A client such as Ceph or SNS sends the credentials of its URL, at once or when it is challenged.
     let of_sns = [("x-amz-sns-message-type", "Notification")];
     let mut response = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build())
@@ -67,7 +67,7 @@ fn client_with_credentials_in_its_url_is_asked_for_them() {
     }
     assert_eq!(send(&at, "POST", "/events/s3", &of_sns, &event).status, 401);
     let metrics = get(&at, "/metrics").body;
-    // A challenge is no rejection.
+    // A challenge is not a rejection.
     assert!(metrics.contains("lakemill_events_refused_total{reason=\"no_secret\"} 0\n"), "{metrics}");
     assert!(metrics.contains("lakemill_events_refused_total{reason=\"wrong_secret\"} 5\n"), "{metrics}");
 }
@@ -84,7 +84,7 @@ fn sns_subscription_is_confirmed_and_its_notifications_run_the_pipeline() {
     worker.await_log("subscription to the SNS topic confirmed");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let one = (200, json!({ "accepted": 1, "ignored": 0 }));
-    for event in [of_s3(&site, "pipelines/p/in/x.csv"), of_eventbridge(&site, "pipelines/p/in/x.csv")] {
+    for event in [s3_event(&site, "pipelines/p/in/x.csv"), eventbridge_event(&site, "pipelines/p/in/x.csv")] {
         for version in ["1", "2"] {
             assert_eq!(post(&at, &sns.notification(&event.to_string(), version)), one);
         }
@@ -98,9 +98,9 @@ fn sns_subscription_is_confirmed_and_its_notifications_run_the_pipeline() {
 }
 
 #[test]
-fn sns_messages_that_are_not_proven_to_be_of_a_permitted_topic_are_refused() {
+fn sns_messages_without_a_valid_signature_of_a_permitted_topic_are_refused() {
     let (site, sns) = (Site::new(Kind::Embedded), Sns::new());
-    let event = of_s3(&site, "pipelines/p/x.csv").to_string();
+    let event = s3_event(&site, "pipelines/p/x.csv").to_string();
     let worker = site.worker_with(&[("SVC_EVENTS_SNS_TOPICS", TOPIC), ("AWS_ENDPOINT_URL_SNS", &sns.url())]);
     let at = worker.address();
     let refuse = |body: &Value, part: &str| {
@@ -116,7 +116,7 @@ fn sns_messages_that_are_not_proven_to_be_of_a_permitted_topic_are_refused() {
     let other = "arn:aws:sns:eu-central-1:123456789012:other";
     refuse(&changed(&json!({ "TopicArn": other })), &format!("`{other}` is not in SVC_EVENTS_SNS_TOPICS"));
     refuse(
-        &changed(&json!({ "Message": of_s3(&site, "pipelines/q/x.csv").to_string() })),
+        &changed(&json!({ "Message": s3_event(&site, "pipelines/q/x.csv").to_string() })),
         "signature of the SNS message is wrong",
     );
     refuse(&changed(&json!({ "Timestamp": "2013-01-01T00:00:00Z" })), "signature of the SNS message is wrong");
@@ -144,10 +144,10 @@ fn sns_messages_that_are_not_proven_to_be_of_a_permitted_topic_are_refused() {
 fn sns_retries_while_its_certificate_cannot_be_fetched() {
     let (site, sns) = (Site::new(Kind::Embedded), Sns::new());
     let worker = site.worker_with(&[("SVC_EVENTS_SNS_TOPICS", TOPIC), ("AWS_ENDPOINT_URL_SNS", &sns.url())]);
-    let (at, message) = (worker.address(), sns.notification(&of_s3(&site, "pipelines/p/x.csv").to_string(), "2"));
-    sns.set_away(true);
+    let (at, message) = (worker.address(), sns.notification(&s3_event(&site, "pipelines/p/x.csv").to_string(), "2"));
+    sns.set_unavailable(true);
     assert_eq!(post(&at, &message).0, 503);
-    sns.set_away(false);
+    sns.set_unavailable(false);
     assert_eq!(post(&at, &message), (200, json!({ "accepted": 1, "ignored": 0 })));
     assert!(get(&at, "/metrics").body.contains("lakemill_events_refused_total{reason=\"topic_unavailable\"} 1\n"));
 }

@@ -99,7 +99,7 @@ fn sns_and_eventbridge_reach_the_worker_by_a_queue() {
 }
 
 #[test]
-fn messages_stay_while_the_key_value_store_is_away() {
+fn messages_stay_while_the_key_value_store_is_unavailable() {
     let (site, queue) = (site(), Queue::new());
     site.automatic_pipeline("p");
     let worker = site.worker_with(&[("SVC_EVENTS_SQS_URL", &queue.url())]);
@@ -129,7 +129,7 @@ fn unusable_messages_reach_the_dead_letter_queue_and_do_not_hold_up_others() {
         format!("{}{}", " ".repeat(200), "[]"),
     ];
     unusable.iter().for_each(|body| queue.send(body));
-    // Events without new CSVs are no faults.
+    // Events without new CSVs are not errors.
     queue.send(r#"{"Service":"Amazon S3","Event":"s3:TestEvent"}"#);
     queue.send(&event(&site, "elsewhere/x.csv"));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -145,7 +145,7 @@ fn unusable_messages_reach_the_dead_letter_queue_and_do_not_hold_up_others() {
 }
 
 #[test]
-fn unusable_message_is_deleted_at_last_from_a_queue_without_dead_letters() {
+fn unusable_message_is_finally_deleted_from_a_queue_without_dead_letters() {
     let (site, queue) = (site(), Queue::new());
     queue.send("no JSON");
     let worker = site.worker_with(&[("SVC_EVENTS_SQS_URL", &queue.url())]);
@@ -218,7 +218,7 @@ fn stop_does_not_wait_for_the_end_of_a_poll() {
 }
 
 #[test]
-fn one_shot_worker_takes_the_events_of_a_queue_before_it_ends() {
+fn one_shot_worker_receives_the_events_of_a_queue_before_it_exits() {
     let (site, queue) = (site(), Queue::new());
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
@@ -250,7 +250,7 @@ fn unreachable_queue_is_named_and_does_not_stop_the_worker() {
 }
 
 #[test]
-fn keys_that_end_are_renewed() {
+fn expiring_credentials_are_renewed() {
     static AWS: LazyLock<Aws> = LazyLock::new(|| Aws::new(Behaviour::default()));
     let queue = Queue::new();
     let gate = AWS.gate_of_headers();

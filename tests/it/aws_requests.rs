@@ -1,4 +1,4 @@
-//! Requests to S3 as AWS wants them: signed by keys from the places of its SDKs, which end and are renewed.
+//! Requests to S3 on AWS: signed with expiring credentials from the sources of AWS's SDKs, which are renewed.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ const KEY: &str = "pipelines/s/k";
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The store behind a gate that only keys of `aws` pass.
-struct Gated {
+struct GatedStore {
     store: S3Store,
     _gate: HttpProxy,
 }
 
-impl Gated {
+impl GatedStore {
     fn new(aws: &Aws, variables: AwsVariables) -> Self {
         let server: &S3Server = s3s_fs();
         let gate = server.behind(aws.gate());
@@ -76,7 +76,7 @@ fn reason(result: Result<(), StoreError>) -> String {
 }
 
 #[test]
-fn each_place_gives_keys_that_sign_requests() {
+fn each_credential_source_signs_requests() {
     let (aws, folder) = (Aws::new(Behaviour::default()), tempfile::tempdir().unwrap());
     let proof = file(folder.path(), "token", &format!("{PROOF}\n"));
     let places = [
@@ -86,7 +86,7 @@ fn each_place_gives_keys_that_sign_requests() {
         container(&aws, ContainerToken::Text(Secret::new(PROOF))),
     ];
     for (at, place) in places.into_iter().enumerate() {
-        Gated::new(&aws, place.clone()).put().unwrap();
+        GatedStore::new(&aws, place.clone()).put().unwrap();
         assert_eq!(aws.sessions(), at + 1, "{place:?}");
     }
     let profile = format!(
@@ -94,21 +94,21 @@ fn each_place_gives_keys_that_sign_requests() {
     );
     let credentials_file = Some(file(folder.path(), "credentials", &profile));
     let of_profile = AwsVariables { profile: Some("own".into()), credentials_file, ..AwsVariables::default() };
-    Gated::new(&aws, of_profile).put().unwrap();
+    GatedStore::new(&aws, of_profile).put().unwrap();
     let of_variables = AwsVariables {
         access_key_id: Some(Secret::new(ACCESS_KEY)),
         secret_access_key: Some(Secret::new(SECRET_KEY)),
         session_token: Some(Secret::new("session/0")),
         ..instance(&aws)
     };
-    Gated::new(&aws, of_variables).put().unwrap();
+    GatedStore::new(&aws, of_variables).put().unwrap();
     assert_eq!(aws.sessions(), 4, "the variables go first");
 }
 
 #[test]
-fn keys_are_renewed_as_they_end_and_no_request_fails() {
+fn credentials_are_renewed_before_they_expire_and_no_request_fails() {
     let aws = Aws::new(Behaviour { life: Duration::from_secs(2), ..Behaviour::default() });
-    let gated = Gated::new(&aws, instance(&aws));
+    let gated = GatedStore::new(&aws, instance(&aws));
     let begin = Instant::now();
     while aws.sessions() < 4 {
         assert!(begin.elapsed() < TIME_MAX, "{} sessions", aws.sessions());
@@ -119,7 +119,7 @@ fn keys_are_renewed_as_they_end_and_no_request_fails() {
 #[test]
 fn concurrent_requests_fetch_keys_once() {
     let aws = Aws::new(Behaviour::default());
-    let gated = Gated::new(&aws, instance(&aws));
+    let gated = GatedStore::new(&aws, instance(&aws));
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| gated.put().unwrap());
@@ -129,9 +129,9 @@ fn concurrent_requests_fetch_keys_once() {
 }
 
 #[test]
-fn revoked_keys_are_replaced_and_a_lease_is_not_lost_for_them() {
+fn revoked_credentials_are_replaced_without_losing_a_lease() {
     let aws = Aws::new(Behaviour { life: Duration::from_secs(200), ..Behaviour::default() });
-    let gated = Gated::new(&aws, instance(&aws));
+    let gated = GatedStore::new(&aws, instance(&aws));
     gated.put().unwrap();
     aws.revoke_all();
     let lease = TestLease::new("s", 1);
@@ -140,9 +140,9 @@ fn revoked_keys_are_replaced_and_a_lease_is_not_lost_for_them() {
 }
 
 #[test]
-fn keys_that_are_rejected_at_once_are_not_fetched_again_and_again() {
+fn credentials_that_are_rejected_at_once_are_not_fetched_repeatedly() {
     let aws = Aws::new(Behaviour::default());
-    let gated = Gated::new(&aws, instance(&aws));
+    let gated = GatedStore::new(&aws, instance(&aws));
     gated.put().unwrap();
     aws.revoke_all();
     let refused = gated.put().unwrap_err();
@@ -151,9 +151,9 @@ fn keys_that_are_rejected_at_once_are_not_fetched_again_and_again() {
 }
 
 #[test]
-fn valid_keys_are_used_while_they_cannot_be_renewed() {
+fn valid_credentials_are_used_while_they_cannot_be_renewed() {
     let aws = Aws::new(Behaviour { life: Duration::from_secs(200), ..Behaviour::default() });
-    let gated = Gated::new(&aws, instance(&aws));
+    let gated = GatedStore::new(&aws, instance(&aws));
     gated.put().unwrap();
     aws.change(|behaviour| behaviour.failures = usize::MAX);
     gated.put().unwrap();
@@ -161,16 +161,16 @@ fn valid_keys_are_used_while_they_cannot_be_renewed() {
 }
 
 #[test]
-fn throttled_places_are_asked_again() {
+fn throttled_credential_sources_are_retried() {
     let aws = Aws::new(Behaviour { failures: 2, ..Behaviour::default() });
-    Gated::new(&aws, instance(&aws)).put().unwrap();
+    GatedStore::new(&aws, instance(&aws)).put().unwrap();
 }
 
 #[test]
-fn error_names_the_place_and_what_it_said() {
+fn error_names_the_source_and_its_response() {
     let (aws, folder) = (Aws::new(Behaviour::default()), tempfile::tempdir().unwrap());
     let other = file(folder.path(), "other", "another proof");
-    let reason = |variables: AwsVariables| reason(Gated::new(&aws, variables).put());
+    let reason = |variables: AwsVariables| reason(GatedStore::new(&aws, variables).put());
     let refused = reason(web_identity(&aws, other.clone()));
     assert!(refused.contains(ROLE_ARN) && refused.contains("403: `InvalidIdentityToken` No OpenID"), "{refused}");
     let missing = reason(web_identity(&aws, folder.path().join("none")));
@@ -189,7 +189,7 @@ fn error_names_the_place_and_what_it_said() {
 }
 
 /// A site whose services take their keys from an instance's role.
-fn of_role(aws: &Aws) -> (Site, HttpProxy) {
+fn site_with_role(aws: &Aws) -> (Site, HttpProxy) {
     let mut site = Site::new(Kind::Fleet);
     let gate = s3s_fs().behind(aws.gate());
     for name in ["OBJ_ACCESS_KEY_ID", "OBJ_SECRET_ACCESS_KEY"] {
@@ -202,9 +202,9 @@ fn of_role(aws: &Aws) -> (Site, HttpProxy) {
 }
 
 #[test]
-fn worker_with_an_instances_role_runs_while_its_keys_end() {
+fn worker_with_an_instance_role_keeps_running_when_credentials_expire() {
     let aws = Aws::new(Behaviour { life: Duration::from_secs(2), ..Behaviour::default() });
-    let (site, _gate) = of_role(&aws);
+    let (site, _gate) = site_with_role(&aws);
     site.pipeline("shop", &json!({}));
     let worker = site.worker();
     let begin = Instant::now();
@@ -220,9 +220,9 @@ fn worker_with_an_instances_role_runs_while_its_keys_end() {
 }
 
 #[test]
-fn doctor_says_what_is_wrong_with_a_role() {
+fn doctor_reports_errors_of_a_role() {
     let aws = Aws::new(Behaviour { has_role: false, ..Behaviour::default() });
-    let (site, _gate) = of_role(&aws);
+    let (site, _gate) = site_with_role(&aws);
     let advice = &["the instance has no role", "→ correct what OBJ_CREDENTIALS=chain uses"];
     doctor(&site, &[]).has("problem buckets: ", advice);
     aws.change(|behaviour| behaviour.has_role = true);

@@ -13,7 +13,7 @@ use lakemill::ports::store::{BodyChanged, Bucket, WriteOptions, list_all};
 use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
-use crate::support::lake::{Lake, MIB, RunParams, Ticks, difference, pipeline, quick_folder, run_on};
+use crate::support::lake::{Lake, MIB, RunParams, Ticks, difference, in_memory_folder, pipeline, run_on};
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
@@ -151,7 +151,7 @@ fn file_modified_while_read_is_planned_again() {
     let pipeline = pipeline(MAPPING);
     for what in [Change::Append, Change::Replace, Change::Truncate, Change::Overwrite, Change::Delete] {
         for offset in [0, 1_500_000] {
-            let (root, scratch, clock) = (quick_folder(), quick_folder(), Ticks::default());
+            let (root, scratch, clock) = (in_memory_folder(), in_memory_folder(), Ticks::default());
             let folder = lake_folder(root.path());
             std::fs::write(folder.join("a.csv"), csv("a", 150_000)).unwrap();
             std::fs::write(folder.join("b.csv"), csv("b", 10)).unwrap();
@@ -164,7 +164,7 @@ fn file_modified_while_read_is_planned_again() {
                 Ok(())
             });
             run_on(&store, &pipeline, &clock as &dyn Clock, scratch.path(), how()).0.unwrap();
-            let fresh = quick_folder();
+            let fresh = in_memory_folder();
             std::fs::create_dir_all(lake_folder(fresh.path())).unwrap();
             for entry in std::fs::read_dir(&folder).unwrap().flatten() {
                 std::fs::copy(entry.path(), lake_folder(fresh.path()).join(entry.file_name())).unwrap();

@@ -172,7 +172,7 @@ fn age(mut server: TcpStream, mut client: TcpStream) {
         let mut bytes = buffer[..read].to_vec();
         let name = b"redis_version:";
         if let Some(at) = bytes.windows(name.len()).position(|window| window == name) {
-            // Of the same length, so that the reply stays valid.
+            // Keeps the length, so that the reply stays valid.
             let version = &mut bytes[at + name.len()..];
             version[0] = b'5';
         }

@@ -109,7 +109,7 @@ fn files_are_relative_to_their_common_folder() {
 }
 
 #[test]
-fn what_is_no_csv_is_left_out_with_a_reason() {
+fn non_csv_files_are_skipped_with_a_reason() {
     let program = Program::new(&[]);
     program.put("a/x.csv", "id\n1\n2\n").put("a/book.xlsx", "PK").put("a/all.zip", "PK").put("a/empty.csv", "");
     let (config, evidence) = inferred(&[&program.lake()], &[]);

@@ -307,16 +307,16 @@ fn enqueue_anyway(site: &Site) -> String {
 }
 
 /// A running command; killed when dropped.
-struct Going(Child);
+struct RunningCommand(Child);
 
-impl Drop for Going {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Going {
+impl RunningCommand {
     fn start(command: &mut Command) -> Self {
         Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn_reaped().unwrap())
     }
@@ -336,7 +336,7 @@ fn follow_ends_with_the_last_active_job() {
         site.pipeline("trips", &json!({}));
         site.put("trips", "in/1.csv", "a,b\nx,1\n");
         let ids = [enqueue(&site, &["trips"]), enqueue(&site, &["trips"])];
-        let mut following = Going::start(&mut command(&site, &["jobs", "trips", "--follow"]));
+        let mut following = RunningCommand::start(&mut command(&site, &["jobs", "trips", "--follow"]));
         let _worker = site.worker();
         let (status, text) = following.end();
         assert_eq!(status, Some(0), "{text}");
@@ -351,7 +351,7 @@ fn follow_ends_with_the_last_active_job() {
 fn following_a_failing_job_fails() {
     let site = Site::new(Kind::Embedded);
     let id = enqueue_anyway(&site);
-    let mut following = Going::start(&mut command(&site, &["jobs", "trips", "--follow", "--json"]));
+    let mut following = RunningCommand::start(&mut command(&site, &["jobs", "trips", "--follow", "--json"]));
     let _worker = site.worker();
     let (status, text) = following.end();
     assert_eq!(status, Some(1), "{text}");
@@ -412,7 +412,7 @@ fn commands_accept_the_folder_of_up() {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn_reaped();
-    let mut up = Going(up.unwrap());
+    let mut up = RunningCommand(up.unwrap());
     let mut first = String::new();
     // Kept open: the command prints more.
     let mut says = BufReader::new(up.0.stdout.take().unwrap());

@@ -33,7 +33,7 @@ fn steady(text: &str, home: &Path) -> String {
 }
 
 #[track_caller]
-fn says(program: &Program, more: &[&str], expected: &str) {
+fn assert_output(program: &Program, more: &[&str], expected: &str) {
     let ran = program.run(more).ok();
     assert_eq!(steady(&ran.stdout, program.home()), expected);
     assert_eq!(ran.stderr, "");
@@ -55,7 +55,7 @@ const HEADER: &str = "table rows rejected filtered files size written unchanged 
 fn summary_lists_sources_and_tables() {
     let program = shop();
     let tables = "items 2 0 1 1 # B 1 0 1 0\norders 3 1 0 3 # B 3 0 2 0\n";
-    says(
+    assert_output(
         &program,
         &["--dry-run"],
         &format!(
@@ -72,7 +72,7 @@ dry run: nothing was written (# s)
 "
         ),
     );
-    says(
+    assert_output(
         &program,
         &[],
         &format!(
@@ -83,7 +83,7 @@ table `orders`: 1 row is in _rejected_rows/table=orders, with the reason
 "
         ),
     );
-    says(
+    assert_output(
         &program,
         &[],
         &format!(
@@ -104,7 +104,7 @@ fn summary_of_a_second_run_lists_changes() {
     program.put("orders/2.csv", "a,b\nz,1\nw,1\n");
     std::fs::remove_file(program.source("orders/1.csv")).unwrap();
     let tables = "items 2 0 1 1 # B 0 1 0 1\norders 2 0 0 2 # B 1 1 1 0\n";
-    says(
+    assert_output(
         &program,
         &["--dry-run"],
         &format!(
@@ -118,7 +118,7 @@ dry run: nothing was written (# s)
 "
         ),
     );
-    says(
+    assert_output(
         &program,
         &[],
         &format!(
@@ -130,8 +130,16 @@ table `orders`: 2 partitions deleted, since they have no more rows
     );
     let tables = "items 2 0 1 1 # B 0 1 1 0\norders 2 0 0 2 # B 0 2 1 0\n";
     let small = "warning: table `items`: check `small` failed on 1 row\n";
-    says(&program, &["--clean", "--dry-run"], &format!("{HEADER}{tables}{small}dry run: nothing was written (# s)\n"));
-    says(&program, &["--clean"], &format!("{HEADER}{tables}{small}2 files read, 0 partitions written in # s\n"));
+    assert_output(
+        &program,
+        &["--clean", "--dry-run"],
+        &format!("{HEADER}{tables}{small}dry run: nothing was written (# s)\n"),
+    );
+    assert_output(
+        &program,
+        &["--clean"],
+        &format!("{HEADER}{tables}{small}2 files read, 0 partitions written in # s\n"),
+    );
 }
 
 #[test]

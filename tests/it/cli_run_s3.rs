@@ -16,7 +16,7 @@ use crate::support::children::Reaped as _;
 use crate::support::http_proxy::ProxyAction;
 use crate::support::program::{CommandOutput, Program, call, lakemill, mapping};
 use crate::support::s3_server::s3s_fs;
-use crate::support::site::{PATIENCE, await_some, await_that};
+use crate::support::site::{TEST_TIMEOUT, await_some, await_that};
 
 const ACCESS: [&str; 4] = ["OBJ_ENDPOINT_URL", "OBJ_REGION", "OBJ_ACCESS_KEY_ID", "OBJ_SECRET_ACCESS_KEY"];
 const LOCK: &str = "_lakemill/run.lock";
@@ -129,7 +129,7 @@ fn tables_of(files: BTreeMap<String, Vec<u8>>) -> (BTreeMap<String, Vec<u8>>, us
 
 /// Waits for the end: the exit status, `None` if a signal ended it, and what it wrote to stderr.
 fn end_of(mut child: Child) -> (Option<i32>, String) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status.code();
@@ -148,7 +148,7 @@ fn is_stopped(child: &Child) -> bool {
 }
 
 #[test]
-fn run_between_buckets_and_folders_makes_the_tables_of_a_run_between_folders() {
+fn run_between_buckets_and_folders_builds_the_tables_of_a_run_between_folders() {
     let place = RunFixture::three_days();
     let (folder, out) = (place.program.lake().display().to_string(), place.program.home().join("of-bucket"));
     let out_text = out.display().to_string();
@@ -214,7 +214,7 @@ fn dry_run_writes_nothing_to_the_bucket() {
 }
 
 #[test]
-fn missing_access_to_the_bucket_is_named_and_no_more_is_asked_for() {
+fn missing_permission_for_the_bucket_is_named_and_no_other_is_required() {
     let place = RunFixture::three_days();
     for (input, output) in [
         (place.lake(), place.program.output().display().to_string()),
@@ -274,7 +274,7 @@ fn failed_run_names_its_rejects_by_address() {
 }
 
 #[test]
-fn run_after_a_killed_one_takes_over_its_lock_and_makes_clean_tables() {
+fn run_after_a_killed_one_takes_over_its_lock_and_builds_complete_tables() {
     for point in [
         "publish::between_puts=1*off->return(kill)",
         "commit::before_root=return(kill)",
@@ -329,7 +329,7 @@ fn second_run_on_an_output_ends_while_the_first_is_alive() {
 }
 
 #[test]
-fn run_that_lost_its_lock_while_it_was_stopped_writes_nothing_more() {
+fn run_that_lost_its_lock_while_suspended_writes_nothing() {
     let place = RunFixture::three_days();
     let first = place.start("run_lock::ttl_ms=return(2000);commit::before_root=return(stop)");
     await_that("the first run to be stopped", || is_stopped(&first));
@@ -344,7 +344,7 @@ fn run_that_lost_its_lock_while_it_was_stopped_writes_nothing_more() {
 }
 
 #[test]
-fn store_without_conditional_writes_is_refused_as_output_and_accepted_as_input() {
+fn store_without_conditional_writes_is_an_input_but_not_an_output() {
     let proxy = s3s_fs().behind(|passing| {
         passing.drop_header("if-match");
         passing.drop_header("if-none-match");

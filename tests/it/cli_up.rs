@@ -170,7 +170,7 @@ fn secrets_are_read_from_the_credentials_directory() {
 }
 
 #[test]
-fn unseen_password_is_generated_again() {
+fn password_that_was_not_shown_is_regenerated() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -15,7 +15,7 @@ const FOREIGN: &str = "<QueueConfiguration><Id>audit</Id><Queue>arn:audit</Queue
 
 /// How a simulated store handles notification rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum RuleSupport {
     All,
     TopicsOnly,
     /// Accepts rules and stores none.
@@ -41,7 +41,7 @@ struct Store {
 }
 
 impl Store {
-    fn new(takes: Takes, rules: &str) -> Self {
+    fn new(takes: RuleSupport, rules: &str) -> Self {
         let document = match rules {
             "" => String::new(),
             _ => format!("<NotificationConfiguration>{rules}</NotificationConfiguration>"),
@@ -109,7 +109,7 @@ fn text(xml: &str, name: &str) -> String {
 }
 
 fn answer(
-    takes: Takes,
+    takes: RuleSupport,
     passing: &ProxiedRequest,
     rules: &Mutex<String>,
     objects: &AtomicUsize,
@@ -122,10 +122,10 @@ fn answer(
     let is_empty = |document: &str| !document.contains("Configuration><");
     match (passing.method.as_str(), takes) {
         ("GET", _) => http("200 OK", &kept),
-        (_, Takes::RefusesAll) => http("400 Bad Request", malformed),
-        (_, Takes::TopicsOnly) if body.contains("<QueueConfiguration>") => http("400 Bad Request", malformed),
-        (_, Takes::Nothing) => http("200 OK", ""),
-        ("DELETE", Takes::Radosgw) => {
+        (_, RuleSupport::RefusesAll) => http("400 Bad Request", malformed),
+        (_, RuleSupport::TopicsOnly) if body.contains("<QueueConfiguration>") => http("400 Bad Request", malformed),
+        (_, RuleSupport::Nothing) => http("200 OK", ""),
+        ("DELETE", RuleSupport::Radosgw) => {
             let id = passing.target.split("notification=").nth(1).unwrap_or_default().split('&').next().unwrap();
             let left = rules_of(&kept).filter(|rule| !id.is_empty() && !rule.contains(&format!("<Id>{id}</Id>")));
             *kept = document(left);
@@ -136,20 +136,20 @@ fn answer(
             deleted_buckets.fetch_add(usize::from(!object_is_there), Ordering::SeqCst);
             http("409 Conflict", "<Error><Code>BucketNotEmpty</Code><Message>not empty</Message></Error>")
         }
-        (_, Takes::Radosgw | Takes::NeverEmpty) if is_empty(&body) => http("400 Bad Request", malformed),
-        (_, Takes::Radosgw) if body.contains("<QueueConfiguration>") => http("400 Bad Request", malformed),
-        (_, Takes::Radosgw) => {
+        (_, RuleSupport::Radosgw | RuleSupport::NeverEmpty) if is_empty(&body) => http("400 Bad Request", malformed),
+        (_, RuleSupport::Radosgw) if body.contains("<QueueConfiguration>") => http("400 Bad Request", malformed),
+        (_, RuleSupport::Radosgw) => {
             let key = |rule: &str| [text(rule, "Id"), text(rule, "Topic")];
             let others = rules_of(&kept).filter(|old| rules_of(&body).all(|new| key(&new) != key(old)));
             *kept = document(others.chain(rules_of(&body)).collect::<Vec<_>>().into_iter());
             http("200 OK", "")
         }
-        (_, Takes::NoOverlaps) if body.matches("ObjectCreated").count() > 1 => {
+        (_, RuleSupport::NoOverlaps) if body.matches("ObjectCreated").count() > 1 => {
             let message = "Configurations overlap. Configurations on the same bucket cannot share a common event type.";
             let error = format!("<Error><Code>InvalidArgument</Code><Message>{message}</Message></Error>");
             http("400 Bad Request", &error)
         }
-        (_, Takes::All | Takes::TopicsOnly | Takes::NeverEmpty | Takes::NoOverlaps) => {
+        (_, RuleSupport::All | RuleSupport::TopicsOnly | RuleSupport::NeverEmpty | RuleSupport::NoOverlaps) => {
             *kept = body;
             http("200 OK", "")
         }
@@ -158,7 +158,7 @@ fn answer(
 
 #[test]
 fn rule_is_added_repeatably_and_others_are_kept() {
-    let store = Store::new(Takes::All, FOREIGN);
+    let store = Store::new(RuleSupport::All, FOREIGN);
     let ran = store.call(&["install", "--arn", ARN]).ok();
     let first = "objects created in `x-lake` under pipelines/ that end in .csv are reported to the queue arn:minio:sqs::lakemill:webhook\n";
     assert!(ran.stdout.starts_with(first), "{}", ran.stdout);
@@ -180,7 +180,7 @@ fn rule_is_added_repeatably_and_others_are_kept() {
 
 #[test]
 fn topic_rule_is_used_if_the_store_requires_it() {
-    let store = Store::new(Takes::TopicsOnly, "");
+    let store = Store::new(RuleSupport::TopicsOnly, "");
     let ran = store.call(&["install", "--arn", "arn:ceph:x:default::lake"]).ok();
     assert!(ran.stdout.contains("to the topic arn:ceph:x:default::lake\n") && ran.stdout.contains("push endpoint"));
     assert!(store.rules().contains("<TopicConfiguration>") && store.rules().contains("<Topic>arn:ceph"));
@@ -188,12 +188,12 @@ fn topic_rule_is_used_if_the_store_requires_it() {
 
 #[test]
 fn rejected_or_lost_rule_is_reported() {
-    let refuses = Store::new(Takes::RefusesAll, "");
+    let refuses = Store::new(RuleSupport::RefusesAll, "");
     refuses.call(&["install", "--arn", ARN]).exits_with(
         1,
         &["rejects the rule both for a queue and for a topic", "expected another kind", "set SVC_RECONCILE_SECONDS"],
     );
-    let forgets = Store::new(Takes::Nothing, "");
+    let forgets = Store::new(RuleSupport::Nothing, "");
     forgets
         .call(&["install", "--arn", ARN])
         .exits_with(1, &["the store accepted the rule but does not return it", "set SVC_RECONCILE_SECONDS"]);
@@ -203,7 +203,7 @@ fn rejected_or_lost_rule_is_reported() {
 
 #[test]
 fn removing_foreign_rules_requires_confirmation() {
-    let store = Store::new(Takes::All, FOREIGN);
+    let store = Store::new(RuleSupport::All, FOREIGN);
     store.call(&["install", "--arn", ARN]).ok();
     let before = store.rules();
     let refused = store
@@ -219,7 +219,7 @@ fn removing_foreign_rules_requires_confirmation() {
 
 #[test]
 fn own_rules_are_removed_without_confirmation() {
-    let store = Store::new(Takes::All, "");
+    let store = Store::new(RuleSupport::All, "");
     store.call(&["install", "--arn", ARN, "--compressed"]).ok();
     store.call(&["remove"]).ok();
     let shown = store.call(&["show"]).ok().stdout;
@@ -232,7 +232,7 @@ const CEPH_FOREIGN: &str = "<TopicConfiguration><Id>audit</Id><Topic>arn:aws:sns
 
 #[test]
 fn radosgw_rules_are_removed_by_its_extension() {
-    let store = Store::new(Takes::Radosgw, "");
+    let store = Store::new(RuleSupport::Radosgw, "");
     store.call(&["install", "--arn", CEPH_ARN, "--compressed"]).ok();
     assert_eq!(rules_of(&store.rules()).count(), 3, "{}", store.rules());
     let ran = store.call(&["remove"]).ok();
@@ -245,7 +245,7 @@ fn radosgw_rules_are_removed_by_its_extension() {
 
 #[test]
 fn another_target_replaces_our_rules_where_the_store_adds_rules() {
-    let store = Store::new(Takes::Radosgw, CEPH_FOREIGN);
+    let store = Store::new(RuleSupport::Radosgw, CEPH_FOREIGN);
     // Rules of version 0.1 had the same ids for every target.
     let old = "<TopicConfiguration><Id>lakemill-csv</Id><Topic>arn:aws:sns:default::old</Topic>\
                <Event>s3:ObjectCreated:*</Event><Filter><S3Key><FilterRule><Name>prefix</Name><Value>pipelines/</Value>\
@@ -268,7 +268,7 @@ fn another_target_replaces_our_rules_where_the_store_adds_rules() {
 
 #[test]
 fn another_target_replaces_our_rules_where_the_store_replaces_all() {
-    let store = Store::new(Takes::All, FOREIGN);
+    let store = Store::new(RuleSupport::All, FOREIGN);
     store.call(&["install", "--arn", "arn:minio:sqs::old:webhook", "--compressed"]).ok();
     let ran = store.call(&["install", "--arn", ARN]).ok();
     let output = &ran.stdout;
@@ -282,17 +282,17 @@ fn another_target_replaces_our_rules_where_the_store_replaces_all() {
 fn overlapping_foreign_rules_are_listed() {
     let wide = "<QueueConfiguration><Id>all</Id><Queue>arn:all</Queue><Event>s3:ObjectCreated:Put</Event>\
                 </QueueConfiguration>";
-    let store = Store::new(Takes::All, wide);
+    let store = Store::new(RuleSupport::All, wide);
     let ran = store.call(&["install", "--arn", ARN]).ok();
     assert!(ran.stdout.contains("reported twice:\n  all  s3:ObjectCreated:Put  prefix *"), "{}", ran.stdout);
-    let store = Store::new(Takes::NoOverlaps, wide);
+    let store = Store::new(RuleSupport::NoOverlaps, wide);
     store.call(&["install", "--arn", ARN]).exits_with(1, &["Configurations overlap", "these overlap:\n  all  "]);
     assert!(store.rules().contains(wide) && !store.rules().contains("lakemill-"), "{}", store.rules());
 }
 
 #[test]
 fn remaining_rules_are_listed_and_the_bucket_kept() {
-    let store = Store::new(Takes::NeverEmpty, "");
+    let store = Store::new(RuleSupport::NeverEmpty, "");
     store.call(&["install", "--arn", ARN]).ok();
     let ran = store
         .call(&["remove"])
@@ -303,8 +303,8 @@ fn remaining_rules_are_listed_and_the_bucket_kept() {
 }
 
 #[test]
-fn targets_of_aws_say_what_they_need() {
-    let store = Store::new(Takes::All, FOREIGN);
+fn aws_targets_report_their_requirements() {
+    let store = Store::new(RuleSupport::All, FOREIGN);
     let (queue, topic) = ("arn:aws:sqs:eu-central-1:123456789012:q", "arn:aws:sns:eu-central-1:123456789012:t");
     let said = store.call(&["install", "--sqs", queue]).ok().stdout;
     let url = "SVC_EVENTS_SQS_URL=https://sqs.eu-central-1.amazonaws.com/123456789012/q";
@@ -326,7 +326,7 @@ fn targets_of_aws_say_what_they_need() {
         assert!(said.contains(part), "{part} in {said}");
     }
     assert!(store.rules().contains("<TopicConfiguration>") && !store.rules().contains(queue), "{}", store.rules());
-    let refuses = Store::new(Takes::RefusesAll, "");
+    let refuses = Store::new(RuleSupport::RefusesAll, "");
     let advice = format!("the policy of `{queue}` lets s3.amazonaws.com `sqs:SendMessage`");
     refuses.call(&["install", "--sqs", queue]).exits_with(1, &[&advice]);
     refuses.call(&["install", "--sqs", topic]).exits_with(2, &["expected an ARN such as `arn:aws:sqs:"]);
@@ -334,8 +334,8 @@ fn targets_of_aws_say_what_they_need() {
 }
 
 #[test]
-fn eventbridge_takes_the_place_of_our_rules() {
-    let store = Store::new(Takes::All, FOREIGN);
+fn eventbridge_replaces_our_rules() {
+    let store = Store::new(RuleSupport::All, FOREIGN);
     store.call(&["install", "--arn", ARN]).ok();
     for _ in 0..2 {
         let said = store.call(&["install", "--eventbridge"]).ok().stdout;
@@ -354,7 +354,7 @@ fn eventbridge_takes_the_place_of_our_rules() {
     store.call(&["remove"]).exits_with(1, &["also has 2 rules of other programs"]);
     store.call(&["remove", "--yes"]).ok();
     assert!(!store.rules().contains("EventBridge"), "{}", store.rules());
-    let forgets = Store::new(Takes::Nothing, "");
+    let forgets = Store::new(RuleSupport::Nothing, "");
     forgets.call(&["install", "--eventbridge"]).exits_with(1, &["does not list it: it seems not to support it"]);
 }
 
@@ -401,7 +401,7 @@ fn store_without_notifications_is_reported() {
 #[test]
 fn folder_store_needs_no_webhook() {
     let home = tempfile::tempdir().unwrap();
-    let store = Store::new(Takes::All, "");
+    let store = Store::new(RuleSupport::All, "");
     let url = format!("file://{}", home.path().display());
     for args in [&["install", "--arn", ARN][..], &["show"], &["remove"]] {
         let ran = call(store.command(args).env("OBJ_ENDPOINT_URL", &url)).ok();

@@ -17,9 +17,9 @@ const BROKEN: &str = include_str!("../../testdata/configs/broken.json");
 
 /// Reports a problem for every expression that contains `nope`, and an unknown column for every one that contains
 /// `fear`.
-struct Picky;
+struct RejectingExpressions;
 
-impl Expressions for Picky {
+impl Expressions for RejectingExpressions {
     fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         let computed = set.computed.iter().enumerate().map(|(i, c)| (ExpressionId::Computed(i), &c.sql));
         let predicates = set.predicates.iter().enumerate().map(|(i, sql)| (ExpressionId::Predicate(i), sql));
@@ -48,7 +48,7 @@ impl Expressions for Picky {
 
 fn output(name: &str, bytes: &[u8]) -> (bool, String) {
     let mut out = Vec::new();
-    let ok = report(name, bytes, &Picky, &mut out).unwrap();
+    let ok = report(name, bytes, &RejectingExpressions, &mut out).unwrap();
     (ok, String::from_utf8(out).unwrap())
 }
 
@@ -122,7 +122,7 @@ fn long_lines_are_shortened_around_the_problem() {
 #[test]
 fn unreadable_files_are_named() {
     let mut out = Vec::new();
-    assert!(!run(Path::new("/no/such/pipeline.json"), &Picky, &mut out).unwrap());
+    assert!(!run(Path::new("/no/such/pipeline.json"), &RejectingExpressions, &mut out).unwrap());
     let found = String::from_utf8(out).unwrap();
     assert!(found.starts_with("/no/such/pipeline.json: can't be read: No such file"), "{found}");
     assert_eq!(output("x", b"{\n\"\xff"), (false, "x:2: the file is not UTF-8, as JSON must be\n".into()));
@@ -134,15 +134,15 @@ fn file_is_read_from_disk() {
     let path = folder.path().join("pipeline.json");
     std::fs::write(&path, FULL).unwrap();
     let mut out = Vec::new();
-    assert!(run(&path, &Picky, &mut out).unwrap());
+    assert!(run(&path, &RejectingExpressions, &mut out).unwrap());
     std::fs::write(&path, " ".repeat((4 << 20) + 10)).unwrap();
     let mut out = Vec::new();
-    assert!(!run(&path, &Picky, &mut out).unwrap());
+    assert!(!run(&path, &RejectingExpressions, &mut out).unwrap());
     assert!(String::from_utf8(out).unwrap().contains("expected at most 4194304 bytes"));
 }
 
 fn of(text: &str) -> Vec<(ProblemKind, String)> {
-    let problems = match validate(text, &Picky) {
+    let problems = match validate(text, &RejectingExpressions) {
         Ok(_) => Vec::new(),
         Err(ValidateError::Invalid(problems)) => problems,
         Err(error) => panic!("{error}"),
@@ -205,7 +205,7 @@ fn failed_engine_makes_no_config_valid() {
 
 #[test]
 fn expression_sets_have_where_before_checks() {
-    let pipeline = validate(FULL, &Picky).unwrap();
+    let pipeline = validate(FULL, &RejectingExpressions).unwrap();
     let set = expression_set(&pipeline.mappings[0]);
     let inputs: Vec<&str> = set.inputs.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(inputs, ["pickup_at", "vendor", "fare"]);

@@ -79,7 +79,7 @@ fn full_example_spells_out_every_default() {
 }
 
 #[test]
-fn columns_without_a_header_take_positions_among_those_without_expr() {
+fn columns_without_a_header_are_numbered_without_computed_ones() {
     let document = minimal(json!({
         "csv": { "header": false },
         "columns": [

@@ -235,7 +235,7 @@ fn secrets_come_from_files_and_from_the_credentials_directory() {
 }
 
 #[test]
-fn unusable_secret_files_are_faults() {
+fn unusable_secret_files_are_errors() {
     let fault = |changes: Changes<'_>, files: Changes<'_>| {
         let error = load(OF_WORKER, changes, files, WorkerConfig::from_env).unwrap_err();
         assert_eq!(error.faults.len(), 1, "{error}");

@@ -13,9 +13,9 @@ use lakemill::ports::expressions::{
 use serde_json::{Value, json};
 
 /// For a config without expressions the SQL engine isn't called.
-struct Unasked;
+struct UncalledEngine;
 
-impl Expressions for Unasked {
+impl Expressions for UncalledEngine {
     fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError> {
         panic!("the config has no expressions")
     }
@@ -30,7 +30,7 @@ impl Expressions for Unasked {
 }
 
 /// One column per type, named after it, and the text partition column `key`.
-fn of_all_types(parquet: &Value) -> Value {
+fn config_with_all_types(parquet: &Value) -> Value {
     let types = DataType::PLAIN.iter().map(|(name, _)| (*name).to_owned());
     let columns = types.map(|ty| json!({ "name": ty, "type": ty }));
     let columns: Vec<Value> = columns.chain([json!({ "name": "key", "type": "string" })]).collect();
@@ -41,7 +41,7 @@ fn of_all_types(parquet: &Value) -> Value {
 
 /// Warnings for `parquet`, each as `path message`.
 fn warnings(parquet: &Value) -> Vec<String> {
-    let examined = examine(&of_all_types(parquet).to_string());
+    let examined = examine(&config_with_all_types(parquet).to_string());
     assert_eq!(examined.problems, []);
     assert!(examined.warnings.iter().all(|warning| warning.kind == ProblemKind::Reader));
     examined.warnings.into_iter().map(|warning| format!("{} {}", warning.path, warning.message)).collect()
@@ -114,7 +114,7 @@ fn every_measured_misreading_gives_a_warning() {
         for measured in named.versions() {
             for (label, reading) in measured.findings().filter(|(label, _)| !label.starts_with("decimal")) {
                 let (label, part) = (label.replace('`', ""), format!("{} ", measured.family));
-                let Some(harm) = reading.harm() else { continue };
+                let Some(harm) = reading.consequence() else { continue };
                 let is_told = |warning: &&String| {
                     warning.contains(&label)
                         && warning.contains(&part)
@@ -129,21 +129,22 @@ fn every_measured_misreading_gives_a_warning() {
 
 #[test]
 fn unknown_reader_is_a_problem_with_a_suggestion() {
-    let problems = parse(&of_all_types(&json!({ "readers": ["duckdb-2.0", "spark-35"] })).to_string()).unwrap_err();
+    let problems =
+        parse(&config_with_all_types(&json!({ "readers": ["duckdb-2.0", "spark-35"] })).to_string()).unwrap_err();
     let [problem] = &problems[..] else { panic!("{problems:#?}") };
     assert_eq!((problem.path.as_str(), problem.kind), ("/mappings/0/parquet/readers/1", ProblemKind::InvalidValue));
     assert!(problem.message.contains("did you mean `spark-3.5`?"), "{}", problem.message);
     let many = vec!["duckdb-2.0"; READERS_MAX + 1];
-    let problems = parse(&of_all_types(&json!({ "readers": many })).to_string()).unwrap_err();
+    let problems = parse(&config_with_all_types(&json!({ "readers": many })).to_string()).unwrap_err();
     assert_eq!(problems[0].kind, ProblemKind::Limit, "{problems:#?}");
-    let problems = parse(&of_all_types(&json!({ "readers": [3] })).to_string()).unwrap_err();
+    let problems = parse(&config_with_all_types(&json!({ "readers": [3] })).to_string()).unwrap_err();
     assert_eq!(problems[0].kind, ProblemKind::WrongType, "{problems:#?}");
 }
 
 #[test]
 fn readers_dont_change_a_tables_fingerprint() {
     let canonical = |parquet: &Value| {
-        let mut pipeline = parse(&of_all_types(parquet).to_string()).unwrap();
+        let mut pipeline = parse(&config_with_all_types(parquet).to_string()).unwrap();
         pipeline.mappings.remove(0)
     };
     assert_eq!(canonical(&json!({})), canonical(&json!({ "readers": ["spark-3.3", "fastparquet-2026.9"] })));
@@ -155,7 +156,7 @@ fn command_shows_warnings_at_their_positions_and_succeeds() {
                 \"columns\": [ { \"name\": \"at\", \"type\": \"time\" } ],\n  \
                 \"parquet\": { \"readers\": [\"spark-4.0\"] } } ] }\n";
     let mut out = Vec::new();
-    assert!(report("p.json", text.as_bytes(), &Unasked, &mut out).unwrap());
+    assert!(report("p.json", text.as_bytes(), &UncalledEngine, &mut out).unwrap());
     let out = String::from_utf8(out).unwrap();
     assert!(out.starts_with("p.json:2:40: warning: `at` (time): Spark "), "{out}");
     assert!(out.contains("^^^^^^") && out.contains("= reader at /mappings/0/columns/0/type"), "{out}");

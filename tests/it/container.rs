@@ -214,7 +214,7 @@ fn image_has_every_linked_library() {
 
 /// The layouts of a package, an image and a manual copy.
 #[test]
-fn programs_and_library_run_from_any_folder_and_not_apart() {
+fn programs_and_library_run_from_any_folder_but_only_together() {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join("pipeline.json");
     let columns = r#"[{"name": "a", "type": "int64"}, {"name": "b", "type": "int64", "expr": "a + 1"}]"#;

@@ -22,7 +22,7 @@ fn payload_too_large() -> (u16, String) {
 }
 
 #[test]
-fn a_declared_length_beyond_the_limit_is_413_before_a_byte_is_read() {
+fn declared_length_above_the_limit_is_413_before_a_byte_is_read() {
     let server = running();
     for (path, length) in [("POST /echo", 2_001), ("POST /echo", 1_000_000_000_000_000_000), ("PUT /upload", u64::MAX)]
     {

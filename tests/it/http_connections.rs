@@ -235,7 +235,7 @@ fn connections_per_address_are_limited() {
     let mut client = other();
     client.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().status, 200, "another address has its own");
-    // Of its own connections the waiting one is evicted.
+    // The waiting one of its own connections is evicted.
     let mut first = busy.remove(0);
     first.send("xx");
     assert_eq!(first.reply().status, 200);

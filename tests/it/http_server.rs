@@ -36,7 +36,7 @@ fn stop_completes_a_running_request_and_accepts_no_other() {
     held.send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\nGET /echo/next HTTP/1.1\r\nHost: a\r\n\r\n");
     wait_until("it is in work", || server.seen.held.load(Ordering::SeqCst) == 1);
     let stopping = server.server.take().unwrap();
-    let stopping = std::thread::spawn(move || stopping.stop(PATIENCE));
+    let stopping = std::thread::spawn(move || stopping.stop(TEST_TIMEOUT));
     wait_until("nothing listens", || TcpStream::connect(server.address).is_err());
     assert!(idle.is_closed() && slow.is_closed());
     server.seen.open();
@@ -55,7 +55,7 @@ fn idle_connections_are_served_while_the_server_stops() {
     let mut idle: Vec<_> = (0..8).map(|_| server.connect()).collect();
     let begun = Instant::now();
     let stopping = server.server.take().unwrap();
-    let stopping = std::thread::spawn(move || stopping.stop(PATIENCE));
+    let stopping = std::thread::spawn(move || stopping.stop(TEST_TIMEOUT));
     // Like a proxy that keeps connections: the response says that the connection closes.
     while !idle.is_empty() {
         idle.retain_mut(|client| match client.try_ask("GET /health HTTP/1.1\r\nHost: a\r\n\r\n") {
@@ -86,7 +86,7 @@ fn stop_completes_a_large_response_and_an_upload() {
     writer.send("PUT /upload HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n");
     assert_eq!(writer.head().unwrap().status, 100);
     let stopping = server.server.take().unwrap();
-    let stopping = std::thread::spawn(move || stopping.stop(PATIENCE));
+    let stopping = std::thread::spawn(move || stopping.stop(TEST_TIMEOUT));
     wait_until("nothing listens", || TcpStream::connect(server.address).is_err());
     assert_eq!(reader.body(n).len(), n);
     writer.send("0123456789");
@@ -116,7 +116,7 @@ fn port_can_be_reused_at_once() {
     let mut client = server.connect();
     client.send("GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert_eq!(client.reply().status, 200);
-    assert_eq!(server.server.take().unwrap().stop(PATIENCE), 0);
+    assert_eq!(server.server.take().unwrap().stop(TEST_TIMEOUT), 0);
     let again = start_with(ServerOptions::new(server.address, 1));
     assert_eq!(again.get("/health").status, 200);
 }

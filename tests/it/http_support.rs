@@ -15,7 +15,7 @@ use lakemill::observability::METRICS_CONTENT_TYPE;
 use serde_json::json;
 
 /// Longest wait of a test.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 pub const MIB: u64 = 1 << 20;
 pub const BYTES_MAX: u64 = 2_000;
 pub const STREAM_MAX: u64 = 20 * MIB;
@@ -45,7 +45,7 @@ impl Seen {
     fn hold(&self) {
         self.held.fetch_add(1, Ordering::SeqCst);
         let open = self.open.lock().unwrap();
-        drop(self.opened.wait_timeout_while(open, PATIENCE, |open| !*open).unwrap());
+        drop(self.opened.wait_timeout_while(open, TEST_TIMEOUT, |open| !*open).unwrap());
     }
 
     pub fn handled(&self) -> Vec<String> {
@@ -264,7 +264,7 @@ impl Running {
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -307,8 +307,8 @@ impl Reply {
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self { stream, buffer: Vec::new() }
     }
 
@@ -318,8 +318,8 @@ impl Client {
         socket.bind(&SocketAddr::from((own, 0)).into()).unwrap();
         socket.connect(&address.into()).unwrap();
         let stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self { stream, buffer: Vec::new() }
     }
 

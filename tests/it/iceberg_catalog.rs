@@ -13,7 +13,7 @@ use lakemill::ports::{IcebergCatalog, ObjectStore};
 use serde_json::{Value, json};
 
 use crate::support::browser::Browser;
-use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::faulty_store::{CrashTiming, FaultyStore};
 use crate::support::iceberg_catalog::IcebergCatalogServer;
 use crate::support::memory_store::MemoryStore;
 use crate::support::program;
@@ -156,11 +156,11 @@ fn commit_whose_outcome_is_unknown_is_not_repeated() {
 fn catalog_is_completed_by_the_run_after_a_crash_at_any_write() {
     let server = IcebergCatalogServer::start(&["--no-register"]);
     let catalog = server.client(CatalogAccess::Open);
-    for dies in [Dies::BeforeWrite, Dies::AfterWrite] {
+    for dies in [CrashTiming::BeforeWrite, CrashTiming::AfterWrite] {
         for at in 1.. {
             let memory = Arc::new(MemoryStore::new());
             let what = format!("write {at}, {dies:?}");
-            // Of the round before: a table of the same id.
+            // Removes the previous round's table, which has the same id.
             catalog.remove(CatalogName { slug: &slug(), table: "t" }).unwrap();
             run(&*memory, &catalog, 1, FIRST).unwrap();
             let store = FaultyStore::new(Arc::clone(&memory) as Arc<dyn ObjectStore>);
@@ -196,7 +196,7 @@ fn snapshot_of_another_program_is_reported_and_stays_until_the_table_is_dropped_
 }
 
 #[test]
-fn metadata_that_begins_anew_replaces_the_table_in_the_catalog_and_metadata_that_ends_removes_it() {
+fn recreated_metadata_replaces_the_table_in_the_catalog_and_disabled_metadata_removes_it() {
     let server = IcebergCatalogServer::start(&["--no-register"]);
     let (memory, catalog) = (MemoryStore::new(), server.client(CatalogAccess::Open));
     run(&memory, &catalog, 1, FIRST).unwrap();
@@ -212,7 +212,7 @@ fn metadata_that_begins_anew_replaces_the_table_in_the_catalog_and_metadata_that
 }
 
 #[test]
-fn wrong_credentials_and_catalogs_that_are_none_are_named() {
+fn wrong_credentials_and_urls_without_a_catalog_are_reported() {
     let server = IcebergCatalogServer::start(&["--client", CLIENT]);
     let access = CatalogAccess::Client {
         id: "lakemill".into(),
@@ -261,7 +261,7 @@ fn worker_commits_what_an_unavailable_catalog_missed() {
 }
 
 #[test]
-fn tables_of_a_pipeline_are_in_the_catalog_from_its_first_run_to_its_end() {
+fn tables_of_a_pipeline_are_in_the_catalog_from_its_first_run_until_it_is_deleted() {
     for kind in [Kind::Fleet, Kind::Embedded] {
         let mut site = Site::new(kind);
         let server = IcebergCatalogServer::start(&["--io", &file_system(&site).to_string()]);

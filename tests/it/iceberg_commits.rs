@@ -10,7 +10,7 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::Value;
 
-use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::faulty_store::{CrashTiming, FaultyStore};
 use crate::support::memory_store::MemoryStore;
 use crate::table_commits::{
     FIRST, RunLease, SECOND, THIRD, after_first, after_third, faults, present, read, run_published, slug,
@@ -46,7 +46,7 @@ fn snapshots(store: &MemoryStore, root: &Root) -> Vec<u64> {
 
 #[test]
 fn iceberg_metadata_has_each_commit_once_whenever_a_run_dies() {
-    for dies in [Dies::BeforeWrite, Dies::AfterWrite] {
+    for dies in [CrashTiming::BeforeWrite, CrashTiming::AfterWrite] {
         for keep_history in [false, true] {
             for at in 1.. {
                 let memory = Arc::new(MemoryStore::new());
@@ -84,7 +84,7 @@ fn equal_commits_make_equal_metadata() {
 }
 
 #[test]
-fn snapshots_go_with_the_history() {
+fn snapshots_expire_with_the_history() {
     let memory = MemoryStore::new();
     run_published(&memory, 1, FIRST, true, ICEBERG).unwrap();
     let kept = run_published(&memory, 2, SECOND, true, ICEBERG).unwrap();
@@ -114,7 +114,7 @@ fn iceberg_metadata_ends_when_it_is_switched_off_and_begins_with_all_files_when_
 }
 
 #[test]
-fn metadata_of_another_program_is_not_replaced_and_begins_anew_on_request() {
+fn metadata_of_another_program_is_replaced_only_on_request() {
     let memory = MemoryStore::new();
     run_published(&memory, 1, FIRST, false, ICEBERG).unwrap();
     let foreign = format!("{PREFIX}v2.metadata.json");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use lakemill::domain::job::{RunResult, SourceResult};
 use lakemill::ports::store::Bucket;
 
-use crate::support::faulty_store::Dies;
+use crate::support::faulty_store::CrashTiming;
 use crate::support::lake::{Lake, MIB, Rng, RunParams, difference};
 
 const MAPPING: &str = r#"{ "columns": [
@@ -30,7 +30,7 @@ fn csv(rng: &mut Rng, partitions: &[u64], rows: u64, bad: bool) -> String {
     text
 }
 
-fn lawful(lake: &Lake, result: &RunResult) {
+fn assert_accounted(lake: &Lake, result: &RunResult) {
     let table = &result.tables["t"];
     for SourceResult { source, rows_read, rows_written, rows_rejected, rows_filtered, .. } in &table.sources {
         assert_eq!(*rows_read, rows_written + rows_rejected + rows_filtered, "{source}");
@@ -65,7 +65,7 @@ fn neighbours() -> Lake {
     for n in 0..6 {
         lake.put(&format!("{n}.csv"), csv(&mut rng, &[n, n + 1], 400, false));
     }
-    lawful(&lake, &lake.run(how()).unwrap());
+    assert_accounted(&lake, &lake.run(how()).unwrap());
     as_clean(&lake);
     lake.store.reset_counts();
     lake
@@ -99,7 +99,7 @@ fn only_changed_partitions_are_written() {
     let mut rng = Rng::new(2);
 
     lake.put("2.csv", csv(&mut rng, &[2, 3], 300, false));
-    lawful(&lake, &lake.run(how()).unwrap());
+    assert_accounted(&lake, &lake.run(how()).unwrap());
     assert_eq!(
         written(&lake),
         (partitions(&["p2", "p3"]), 1),
@@ -108,27 +108,27 @@ fn only_changed_partitions_are_written() {
     as_clean(&lake);
 
     lake.put("new.csv", csv(&mut rng, &[5, 9], 100, false));
-    lawful(&lake, &lake.run(how()).unwrap());
+    assert_accounted(&lake, &lake.run(how()).unwrap());
     assert_eq!(written(&lake), (partitions(&["p5", "p9"]), 1));
     as_clean(&lake);
 
     let gone = csv(&mut Rng::new(7), &[9], 50, false);
     lake.put("gone.csv", &gone);
-    lawful(&lake, &lake.run(how()).unwrap());
+    assert_accounted(&lake, &lake.run(how()).unwrap());
     as_clean(&lake);
     written(&lake);
     lake.remove("gone.csv");
-    lawful(&lake, &lake.run(how()).unwrap());
+    assert_accounted(&lake, &lake.run(how()).unwrap());
     assert_eq!(written(&lake), (partitions(&["p9"]), 0), "the rows of `new` are stored");
     as_clean(&lake);
     lake.put("gone.csv", &gone);
-    lawful(&lake, &lake.run(how()).unwrap());
+    assert_accounted(&lake, &lake.run(how()).unwrap());
     assert_eq!(written(&lake), (partitions(&["p9"]), 1));
     as_clean(&lake);
 }
 
 #[test]
-fn any_changes_and_crashes_end_like_a_clean_run() {
+fn changes_and_crashes_give_the_result_of_a_clean_run() {
     let (mut changes, mut crashes) = (0, 0);
     for seed in 0..24 {
         let mut rng = Rng::new(seed);
@@ -155,13 +155,13 @@ fn any_changes_and_crashes_end_like_a_clean_run() {
                 continue;
             }
             while rng.one_in(2) {
-                let dies = if rng.one_in(2) { Dies::BeforeWrite } else { Dies::AfterWrite };
+                let dies = if rng.one_in(2) { CrashTiming::BeforeWrite } else { CrashTiming::AfterWrite };
                 lake.store.crash_at_write(lake.store.writes() + 1 + rng.below(12), dies);
                 crashes += u64::from(lake.run(how()).is_err());
                 lake.store.restart();
             }
             let how = if rng.one_in(8) { how().clean() } else { how() };
-            lawful(&lake, &lake.run(how).unwrap());
+            assert_accounted(&lake, &lake.run(how).unwrap());
             as_clean(&lake);
         }
     }

@@ -17,7 +17,7 @@ use lakemill::engine::infer::{InferError, InferOptions, Proposal, propose};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 
-use crate::support::lake::{RunParams, Ticks, quick_folder, run_on};
+use crate::support::lake::{RunParams, Ticks, in_memory_folder, run_on};
 use crate::support::memory_store::MemoryStore;
 
 /// A generous time limit.
@@ -37,7 +37,7 @@ fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let pipeline = pipeline(&proposal);
     let store = MemoryStore::new();
     store.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
-    let scratch = quick_folder();
+    let scratch = in_memory_folder();
     let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::ROOMY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{}", proposal.mapping(), shown(bytes)));
     let table = &result.tables[&proposal.table];

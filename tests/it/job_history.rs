@@ -48,9 +48,9 @@ fn ended(id: &str, second: i64) -> Job {
 }
 
 /// Set by the tests.
-struct Hands(Mutex<DateTime<Utc>>);
+struct ManualClock(Mutex<DateTime<Utc>>);
 
-impl Clock for Hands {
+impl Clock for ManualClock {
     fn now(&self) -> DateTime<Utc> {
         *self.0.lock().unwrap()
     }
@@ -61,15 +61,15 @@ impl Clock for Hands {
 }
 
 /// A pipeline's records and active jobs.
-struct Past {
-    clock: Arc<Hands>,
+struct HistoryFixture {
+    clock: Arc<ManualClock>,
     store: FaultyStore,
     active: Mutex<Vec<Job>>,
 }
 
-impl Past {
+impl HistoryFixture {
     fn new() -> Self {
-        let clock = Arc::new(Hands(Mutex::new(at(0))));
+        let clock = Arc::new(ManualClock(Mutex::new(at(0))));
         let store = FaultyStore::new(Arc::new(MemoryStore::new().timed_by(Arc::clone(&clock) as _)));
         Self { clock, store, active: Mutex::default() }
     }
@@ -106,7 +106,7 @@ fn ids(page: &Page) -> Vec<String> {
     page.jobs.iter().map(|job| job.job_id.to_string()).collect()
 }
 
-impl JobRegistry for Past {
+impl JobRegistry for HistoryFixture {
     fn enqueue(&self, _: &Job) -> KvResult<EnqueueOutcome> {
         Ok(EnqueueOutcome::AlreadyActive)
     }
@@ -150,7 +150,7 @@ impl JobRegistry for Past {
 
 #[test]
 fn only_records_of_the_page_are_read() {
-    let past = Past::new();
+    let past = HistoryFixture::new();
     let ours: Vec<String> = (0..10_000).map(minted).collect();
     for (second, id) in (0..).zip(&ours) {
         past.end(&ended(id, second), second + 3);
@@ -170,7 +170,7 @@ fn only_records_of_the_page_are_read() {
 
 #[test]
 fn foreign_ids_are_ordered_by_their_record() {
-    let past = Past::new();
+    let past = HistoryFixture::new();
     // Jobs enqueued at 0, 10, 20 …; every other one by another program, whose jobs wait at least 35 s.
     let ids: Vec<String> =
         (0..20).map(|n| if n % 2 == 0 { minted(n * 10) } else { format!("job-{:02}", 97 - n) }).collect();
@@ -189,7 +189,7 @@ fn foreign_ids_are_ordered_by_their_record() {
 
 #[test]
 fn foreign_job_from_the_future_is_ordered_by_its_end() {
-    let past = Past::new();
+    let past = HistoryFixture::new();
     past.end(&ended("tomorrow", 86_400), 5);
     let (before, after) = (minted(1), minted(9));
     past.end(&ended(&before, 1), 4);
@@ -199,7 +199,7 @@ fn foreign_job_from_the_future_is_ordered_by_its_end() {
 
 #[test]
 fn active_jobs_are_merged_and_records_take_precedence() {
-    let past = Past::new();
+    let past = HistoryFixture::new();
     let ids: Vec<String> = (0..5).map(minted).collect();
     past.end(&ended(&ids[0], 0), 2);
     past.end(&ended(&ids[2], 2), 9);
@@ -219,25 +219,25 @@ fn active_jobs_are_merged_and_records_take_precedence() {
 
 #[test]
 fn malformed_records_are_skipped_and_listed() {
-    let past = Past::new();
+    let past = HistoryFixture::new();
     let good = minted(1);
     past.end(&ended(&good, 1), 2);
     past.put(3, "pipelines/trips/jobs/broken.json", b"{\"job_id\":");
-    past.put(4, "pipelines/trips/jobs/stranger.json", &serde_json::to_vec(&ended("someone", 1)).unwrap());
+    past.put(4, "pipelines/trips/jobs/anonymous.json", &serde_json::to_vec(&ended("someone", 1)).unwrap());
     past.put(5, "pipelines/trips/jobs/not an id.json", b"{}");
     past.put(6, "pipelines/trips/jobs/notes.txt", b"hello");
     past.put(7, "pipelines/trips-2/jobs/other.json", b"{}");
     let page = past.page(None, 10);
     assert_eq!(ids(&page), [good]);
     let keys: Vec<&str> = page.unreadable.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(keys, ["pipelines/trips/jobs/stranger.json", "pipelines/trips/jobs/broken.json"]);
+    assert_eq!(keys, ["pipelines/trips/jobs/anonymous.json", "pipelines/trips/jobs/broken.json"]);
     assert!(page.unreadable[0].1.contains("`someone`"), "{:?}", page.unreadable);
     assert_eq!(past.page(None, 0), Page::default());
 }
 
 #[test]
 fn pages_omit_the_accounting_of_sources() {
-    let past = Past::new();
+    let past = HistoryFixture::new();
     let id = minted(1);
     let mut result = RunResult::default();
     let sources = vec![SourceResult { source: "a.csv".into(), rows_read: 3, ..SourceResult::default() }];

@@ -196,7 +196,7 @@ impl Killing<'_> {
 }
 
 /// Whether the process was killed.
-fn run_to_its_death(mut command: Command, place: &str, nth: u64) -> bool {
+fn run_until_crash(mut command: Command, place: &str, nth: u64) -> bool {
     command.env("FAILPOINTS", format!("{place}={nth}*off->return(kill)"));
     let status = command.stderr(std::process::Stdio::null()).output_reaped().unwrap().status;
     assert!(status.success() || status.code().is_none(), "{status}");
@@ -204,7 +204,7 @@ fn run_to_its_death(mut command: Command, place: &str, nth: u64) -> bool {
 }
 
 #[test]
-fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one() {
+fn run_killed_at_any_write_leaves_a_consistent_table_and_the_next_run_completes_it() {
     let wanted = std::env::var("LAKEMILL_TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let stride = if wanted > KILLS { 1 } else { STRIDE };
     let folder = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn run_killed_at_any_write_leaves_a_whole_table_and_the_next_run_the_right_one()
                 let at = points.entry((kind, place)).or_insert_with(|| rng.below(stride));
                 let nth = *at;
                 *at += stride;
-                if run_to_its_death(killing.prepare(kind), place, nth) {
+                if run_until_crash(killing.prepare(kind), place, nth) {
                     kills += 1;
                 } else {
                     // All its writes are covered.

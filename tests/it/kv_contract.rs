@@ -391,14 +391,14 @@ macro_rules! contract {
             window_closes_without_a_job,
             no_pipelines_open_no_windows);
         contract!($fixture, changes:
-            window_hands_its_keys_to_its_job,
+            window_passes_its_keys_to_its_job,
             event_without_keys_means_all_keys,
             keys_of_a_window_are_bounded,
             retries_and_takeovers_keep_the_keys,
             completed_job_leaves_no_keys,
             window_collects_while_its_pipeline_runs,
             failed_job_makes_later_ones_check_all_keys,
-            closed_window_is_made_up_for_unless_its_pipeline_is_gone,
+            job_lost_with_a_closed_window_is_enqueued_unless_its_pipeline_is_gone,
             dropped_pipeline_leaves_no_keys,
             window_of_an_older_version_checks_all_keys,
             lost_data_means_all_keys,
@@ -463,8 +463,8 @@ macro_rules! contract {
             each_due_job_is_released_once,
             racing_logins_get_no_extra_attempts);
         #[test]
-        fn any_steps_keep_to_the_model() {
-            super::super::model::any_steps_keep_to_the_model(|| $fixture);
+        fn random_steps_match_the_model() {
+            super::super::model::random_steps_match_the_model(|| $fixture);
         }
     };
     ($fixture:expr, $topic:ident: $($test:ident),*) => {

@@ -13,8 +13,8 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::runtime::SystemClock;
 
-use crate::support::faulty_store::{Dies, FaultyStore};
-use crate::support::lake::{Lake, MIB, RunParams, Ticks, pipeline, quick_folder, run_on};
+use crate::support::faulty_store::{CrashTiming, FaultyStore};
+use crate::support::lake::{Lake, MIB, RunParams, Ticks, in_memory_folder, pipeline, run_on};
 use crate::support::memory_store::{MemoryStore, Tags};
 use crate::support::moved_clock::MovedClock;
 
@@ -121,7 +121,7 @@ fn intent_of_a_dead_run_differs_until_a_run_removes_it() {
     let lake = published();
     lake.put("a.csv", "p,n\na,2\n");
     // Writes the intent and a shard, then dies before the root.
-    lake.store.crash_at_write(lake.store.writes() + 2, Dies::AfterWrite);
+    lake.store.crash_at_write(lake.store.writes() + 2, CrashTiming::AfterWrite);
     lake.run(how()).unwrap_err();
     let lake = lake.with_a_sound_store();
     let table = TableStore::new(&lake.store, &lake.slug, "t");
@@ -161,7 +161,7 @@ fn only_doubtful_sources_are_checked_without_tags_in_listings() {
         let memory = Arc::new(if shared_clock { memory.timed_by(ticks.clone()) } else { memory });
         let store = FaultyStore::new(memory.clone());
         let pipeline = pipeline(MAPPING);
-        let scratch = quick_folder();
+        let scratch = in_memory_folder();
         let compare = || {
             store.reset_counts();
             let found = differs(&store, &slug, &pipeline).unwrap();
@@ -177,7 +177,7 @@ fn only_doubtful_sources_are_checked_without_tags_in_listings() {
         assert_eq!(compare(), (true, in_doubt));
         memory.delete(Bucket::Lake, &["pipelines/x/c.csv".to_owned()], &WriteOptions::default()).unwrap();
         put(&*memory, "a.csv", "p,n\na,2\n");
-        // Of the same size and, in the memory store's own time, the same age, so the change is not detectable.
+        // The size and, by the memory store's clock, the age are equal, so the change is not detectable.
         assert_eq!(compare(), (shared_clock, in_doubt));
         put(&*memory, "a.csv", "p,n\na,22\n");
         assert!(compare().0);
@@ -194,7 +194,7 @@ fn changes_are_seen_without_tags_despite_clock_skew() {
         let minutes = ahead.cast_signed() - back.cast_signed();
         let memory = MemoryStore::with(Tags::Content, false).timed_by(Arc::new(SystemClock));
         let store = FaultyStore::new(Arc::new(memory.skewed(TimeDelta::minutes(minutes))));
-        let (pipeline, scratch) = (pipeline(MAPPING), quick_folder());
+        let (pipeline, scratch) = (pipeline(MAPPING), in_memory_folder());
         let run = || run_on(&store, &pipeline, &clock, scratch.path(), how()).0.unwrap();
         for n in 1..=3 {
             let text = format!("p,n\na,{n}\n");

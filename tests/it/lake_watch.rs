@@ -166,7 +166,7 @@ fn files_of_a_moved_in_folder_and_later_ones_are_reported() {
 }
 
 #[test]
-fn files_that_vanish_are_reported() {
+fn deleted_files_are_reported() {
     let watched = Watched::new();
     for name in ["a.csv", "b.csv", "f/c.csv", "f/g/d.csv", "away/e.csv", ".hidden.csv", "part.csv.tmp"] {
         watched.write(name);

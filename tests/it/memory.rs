@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::children::Reaped as _;
 use crate::support::folders::{config, lakemill};
-use crate::support::lake::{Rng, quick_folder};
+use crate::support::lake::{Rng, in_memory_folder};
 use crate::support::program::CALL_TIME_MAX;
 
 /// Beyond `--memory`.
@@ -18,7 +18,7 @@ const CONSTANT_MIB: u64 = 192;
 
 /// Peak memory of the run, in MiB.
 fn peak_mib(config: &Path, lake: &Path, memory: u64) -> u64 {
-    let output = quick_folder();
+    let output = in_memory_folder();
     let mut command = lakemill(config, lake, output.path());
     command.args(["--memory", &memory.to_string(), "--threads", "2"]);
     let mut child = command.stderr(std::process::Stdio::inherit()).spawn_reaped().unwrap();
@@ -41,7 +41,7 @@ fn peak_mib(config: &Path, lake: &Path, memory: u64) -> u64 {
 }
 
 fn stays_within(name: &str, mapping: &str, mut write: impl FnMut(&mut dyn Write, &mut Rng)) {
-    let folder = quick_folder();
+    let folder = in_memory_folder();
     let lake = folder.path().join("lake");
     std::fs::create_dir(&lake).unwrap();
     let mut file = BufWriter::new(File::create(lake.join("a.csv")).unwrap());

@@ -24,7 +24,7 @@ fn site_with(kind: Kind, urls: &[&str]) -> Site {
     site
 }
 
-/// A site whose workers tell the webhook.
+/// A site whose workers notify the webhook.
 fn site(kind: Kind, sink: &WebhookSink) -> Site {
     site_with(kind, &[&format!("http://{}/hook?token=secret-token", sink.address())])
 }
@@ -124,7 +124,7 @@ fn failed_run_is_notified_by_webhook_and_mail_in_time() {
 }
 
 #[test]
-fn two_workers_notify_once_of_a_failing_pipeline() {
+fn two_workers_notify_once_about_a_failing_pipeline() {
     on_both(|kind| {
         let sink = WebhookSink::start();
         let site = site(kind, &sink);
@@ -152,7 +152,7 @@ fn two_workers_notify_once_of_a_failing_pipeline() {
     });
 }
 
-/// A worker that dies at `place` while it tells of a failed run; a second one takes over.
+/// A worker that dies at `place` while it notifies of a failed run; a second one takes over.
 fn dies_at(kind: Kind, place: &str, sent_max: usize) {
     let sink = WebhookSink::start();
     let mut site = site(kind, &sink);
@@ -178,7 +178,7 @@ fn worker_killed_before_delivery_loses_nothing() {
 }
 
 #[test]
-fn worker_killed_before_telling_loses_nothing() {
+fn worker_killed_before_notifying_loses_nothing() {
     dies_at(Kind::Embedded, "worker::recorded", 1);
     dies_at(Kind::Embedded, "worker::notified", 1);
 }
@@ -203,7 +203,7 @@ fn rejected_rows_and_new_columns_are_notified() {
     assert_eq!(rejected[0]["text"], "in/<a>.csv: 1");
     assert_eq!(drift[0]["title"], "p: 1 column is not in the config");
     assert!(drift[0]["text"].as_str().unwrap().starts_with("t.c\n"), "{drift:?}");
-    // The same column again is no news.
+    // The same column is not notified again.
     site.put("p", "in/b.csv", "a,b,c\nx,1,2\n");
     site.await_end(&site.enqueue("p"));
     await_all_sent(&site, &sink);
@@ -212,7 +212,7 @@ fn rejected_rows_and_new_columns_are_notified() {
 }
 
 #[test]
-fn pipeline_tells_only_the_events_of_its_config() {
+fn pipeline_notifies_only_of_events_in_its_config() {
     let sink = WebhookSink::start();
     let site = site(Kind::Embedded, &sink);
     let _worker = site.worker();

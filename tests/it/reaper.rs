@@ -11,7 +11,7 @@ const FOLDER: &str = "LAKEMILL_TEST_REAPED";
 
 #[test]
 #[ignore = "not a test by itself: the test below starts it as a process, and kills it"]
-fn a_process_beside_the_tests() {
+fn second_process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     remove_at_end(Path::new(&folder));
     // Its parent thread ends before the process is killed, and it has a child process itself.
@@ -43,7 +43,7 @@ fn killed_test_process_leaves_nothing() {
     let folder = home.path().join("its folder");
     std::fs::create_dir(&folder).unwrap();
     let mut tests = Command::new(std::env::current_exe().unwrap());
-    tests.args(["--exact", "reaper::a_process_beside_the_tests", "--include-ignored", "--nocapture"]);
+    tests.args(["--exact", "reaper::second_process", "--include-ignored", "--nocapture"]);
     tests.env(FOLDER, &folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut tests = tests.spawn_reaped().unwrap();
     let lines = BufReader::new(tests.stdout.take().unwrap()).lines().map(Result::unwrap);

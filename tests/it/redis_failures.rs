@@ -294,7 +294,7 @@ fn steps_are_atomic_when_connections_are_cut() {
         assert_eq!(again == ReleaseOutcome::Lost, shown.status.is_terminal(), "{moment:?}: whole or not");
         assert!(kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().is_some(), "{moment:?}: the lock is free");
         assert_eq!(kv.counts().unwrap().stream, 1, "{moment:?}");
-        assert_eq!(proxy.struck(), 4, "{moment:?}: each cut took place");
+        assert_eq!(proxy.failed_requests(), 4, "{moment:?}: each cut took place");
     }
 }
 
@@ -314,7 +314,7 @@ fn idempotent_requests_are_retried_on_a_new_connection() {
             "{moment:?}"
         );
     }
-    assert_eq!(proxy.struck(), 8);
+    assert_eq!(proxy.failed_requests(), 8);
     proxy.cut_all();
     kv.ping().unwrap();
 }

@@ -134,8 +134,8 @@ fn tls_trusts_only_named_authorities() {
     let message = JobMessage::new(Slug::parse("trips").unwrap(), false, "manual", chrono::DateTime::UNIX_EPOCH);
     kv.enqueue(&Job::queued(&message, 3)).unwrap();
     assert_eq!(server.kv().counts().unwrap().stream, 1);
-    let stranger = open(&url).ping().unwrap_err();
-    assert!(matches!(stranger, KvError::Unavailable { .. }), "{stranger:?}");
+    let anonymous = open(&url).ping().unwrap_err();
+    assert!(matches!(anonymous, KvError::Unavailable { .. }), "{anonymous:?}");
     let by_name = RedisOptions {
         ca_pem: Some(std::fs::read(path("ca.pem")).unwrap()),
         ..RedisOptions::new(format!("rediss://localhost:{tls_port}/0"))

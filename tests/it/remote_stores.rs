@@ -12,7 +12,7 @@ use lakemill::runtime::SystemClock;
 
 use crate::support::faulty_store::Counts;
 use crate::support::http_proxy::ProxyAction;
-use crate::support::lake::{Lake, MIB, Rng, RunParams, difference, pipeline, quick_folder, run_on};
+use crate::support::lake::{Lake, MIB, Rng, RunParams, difference, in_memory_folder, pipeline, run_on};
 use crate::support::s3_server::s3s_fs;
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
@@ -195,7 +195,7 @@ fn failed_part_fails_the_run_with_the_store_error() {
 }
 
 #[test]
-fn failed_parallel_write_publishes_nothing_and_the_next_run_all() {
+fn failed_parallel_write_publishes_nothing_and_the_next_run_everything() {
     let lake = lake(100).far_away(1);
     lake.store.fail_write(40, |bucket, key| StoreError::Transient {
         bucket,
@@ -227,7 +227,7 @@ fn s3_run_reuses_connections() {
             .put(Bucket::Lake, &format!("pipelines/x/{}", name(at)), csv(at, 10).as_bytes(), &WriteOptions::default())
             .unwrap();
     }
-    let scratch = quick_folder();
+    let scratch = in_memory_folder();
     let (result, _) = run_on(&store, &pipeline(MAPPING), &SystemClock, scratch.path(), how());
     assert_eq!(result.unwrap().tables["t"].partitions_written, SOURCES);
     // A PUT, a GET and a PUT each; at most one connection per concurrent request.

@@ -277,7 +277,7 @@ fn same_size_change_soon_after_a_run_is_detected_without_etags() {
 /// Two changes within a second, with a run between them: the file's tag is the same.
 #[test]
 fn change_within_a_second_of_a_read_is_detected_with_whole_second_etags() {
-    let world = World::of_whole_seconds(vec![TableConfig::new("t")]);
+    let world = World::with_whole_seconds(vec![TableConfig::new("t")]);
     world.put("a.csv", "p,1\n");
     world.run(RunOptions::default()).unwrap();
     world.put("a.csv", "p,2\n");
@@ -366,8 +366,8 @@ fn expired_lease_blocks_writes() {
 #[test]
 fn concurrently_written_manifest_stops_the_run() {
     /// Writes the manifest just before publishing begins.
-    struct Rival<'a>(&'a World);
-    impl RunObserver for Rival<'_> {
+    struct RivalWriter<'a>(&'a World);
+    impl RunObserver for RivalWriter<'_> {
         fn progress(&self, _: &Progress) {}
         fn check(&self) -> Result<(), Stop> {
             Ok(())
@@ -378,7 +378,7 @@ fn concurrently_written_manifest_stops_the_run() {
         }
     }
     let world = world(&[("a.csv", "p,1\n")]);
-    let failure = world.run_observed(RunOptions::default(), &Rival(&world)).unwrap_err();
+    let failure = world.run_observed(RunOptions::default(), &RivalWriter(&world)).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
     let root = (Bucket::Pipelines, world.key("manifests/t.json"));
     assert_eq!(*world.memory.objects()[&root].bytes, *b"{}", "the rival's manifest stays");

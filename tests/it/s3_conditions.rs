@@ -30,7 +30,7 @@ fn refused<T>(result: StoreResult<T>) -> bool {
 }
 
 /// Options for a store that ignores conditions on requests for which `deaf` is true.
-fn deaf_to(deaf: fn(&ProxiedRequest) -> bool) -> (S3Options, HttpProxy) {
+fn ignoring_conditions(deaf: fn(&ProxiedRequest) -> bool) -> (S3Options, HttpProxy) {
     let proxy = s3s_fs().behind(move |passing| {
         if deaf(passing) {
             passing.drop_header("if-match");
@@ -56,9 +56,9 @@ fn probe_detects_enforced_preconditions() {
     assert_eq!(found(s3s_fs().options()), expected(true, true, false));
     let of_moto = found(moto().options());
     assert!(of_moto.put && of_moto.listed_etags);
-    let (options, _proxy) = deaf_to(everything);
+    let (options, _proxy) = ignoring_conditions(everything);
     assert_eq!(found(options), expected(false, false, false));
-    let (options, _proxy) = deaf_to(completing);
+    let (options, _proxy) = ignoring_conditions(completing);
     assert_eq!(found(options), expected(true, false, false));
     // A store that rejects even a correct `If-Match`.
     let proxy = s3s_fs().behind(|passing| match passing.header("if-match") {
@@ -143,7 +143,7 @@ fn race<T: Send>(options: &S3Options, act: impl Fn(usize, &S3Store) -> T + Sync)
 
 #[test]
 fn locks_emulate_preconditions() {
-    let (options, _proxy) = deaf_to(everything);
+    let (options, _proxy) = ignoring_conditions(everything);
     let locks = Arc::new(TestLocks::default());
     let options = options.with_locks(locks.clone());
     let store = S3Store::open(options.clone()).unwrap();
@@ -182,7 +182,7 @@ fn locks_emulate_preconditions() {
 
 #[test]
 fn preconditions_without_locks_are_checked_before_the_write() {
-    let (options, _proxy) = deaf_to(everything);
+    let (options, _proxy) = ignoring_conditions(everything);
     let store = S3Store::open(options).unwrap();
     for size in [1, 300_000] {
         let key = format!("pipelines/s/{size}");
@@ -196,7 +196,7 @@ fn preconditions_without_locks_are_checked_before_the_write() {
 
 #[test]
 fn locks_cover_only_uploads_if_puts_are_conditional() {
-    let (options, _proxy) = deaf_to(completing);
+    let (options, _proxy) = ignoring_conditions(completing);
     let locks = Arc::new(TestLocks::default());
     let store = S3Store::open(options.with_locks(locks.clone())).unwrap();
     let tag = store.put(LAKE, KEY, b"small", &create()).unwrap().etag.unwrap();

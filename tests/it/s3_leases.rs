@@ -137,9 +137,9 @@ fn every_request_of_a_write_expires_within_the_lease() {
 }
 
 /// A wrong local clock.
-struct Wrong(chrono::TimeDelta);
+struct WrongClock(chrono::TimeDelta);
 
-impl Clock for Wrong {
+impl Clock for WrongClock {
     fn now(&self) -> chrono::DateTime<chrono::Utc> {
         SystemClock.now() + self.0
     }
@@ -165,7 +165,7 @@ fn wrong_clock_is_compensated() {
                     ProxyAction::Delay(act)
                 });
                 let mut options = s3s_fs().options_at(&proxy.url());
-                options.clock = Arc::new(Wrong(chrono::TimeDelta::seconds(seconds)));
+                options.clock = Arc::new(WrongClock(chrono::TimeDelta::seconds(seconds)));
                 let store = S3Store::open(options).unwrap();
                 assert_eq!(store.clock_skew(), None);
                 store.put(LAKE, KEY, b"1", &WriteOptions::default()).unwrap();

@@ -21,12 +21,12 @@ use lakemill::ports::store::{Bucket, LocalStore as _, WriteOptions, list_all};
 use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
-use crate::support::lake::{MIB, RunParams, SQL, quick_folder, run_on};
+use crate::support::lake::{MIB, RunParams, SQL, in_memory_folder, run_on};
 
 const WAIT: TimeDelta = TimeDelta::milliseconds(UNSETTLED_WAIT_MS as i64);
 const TICK: TimeDelta = TimeDelta::milliseconds(1);
 
-/// A clock that stands still unless it is set.
+/// A clock that advances only when it is set.
 #[derive(Debug)]
 struct SetClock(Mutex<(DateTime<Utc>, Duration)>);
 
@@ -157,7 +157,7 @@ fn two_tables() -> Pipeline {
 /// Runs on the fixture's store; returns the writes, and the number of reads of the lake.
 fn run(place: &Fixture, how: RunParams) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
     let store = FaultyStore::new(place.store.clone());
-    let scratch = quick_folder();
+    let scratch = in_memory_folder();
     let (result, _) = run_on(&store, &two_tables(), &*place.clock, scratch.path(), how);
     (result, store.written(), store.counts(Bucket::Lake).gets)
 }
@@ -246,7 +246,7 @@ fn files_with_invalid_keys_are_reported_in_the_result() {
     fs::write(place.path("in").join(std::ffi::OsStr::from_bytes(b"caf\xe9.csv")), "n\n3\n").unwrap();
     let text = r#"{ "version": 1, "mappings": [ { "table": "t", "files": ["in/*.csv"],
         "columns": [{ "name": "n", "type": "int64" }] } ] }"#;
-    let scratch = quick_folder();
+    let scratch = in_memory_folder();
     let pipeline = validate(text, &*SQL).unwrap();
     let (result, _) = run_on(&*place.store, &pipeline, &*place.clock, scratch.path(), how());
     let result = result.unwrap();

@@ -326,25 +326,25 @@ fn run_starts_one_child_for_check_version_and_tables() {
     let folder = tempfile::tempdir().unwrap();
     let (program, children) = recording_program(folder.path());
     let expressions = expressions_with(&program, ExpressionLimits::default());
-    let of_run = expressions.for_run().unwrap();
+    let run_view = expressions.for_run().unwrap();
     let sets: Vec<ExpressionSet> = ["a + 1", "a + 2", "a + 3"]
         .iter()
         .map(|sql| set(&[("a", "int64")], &[("b", "int64", sql)], &["b > 0"]))
         .collect();
-    assert!(of_run.check_all(&sets).into_iter().all(|found| found.unwrap().is_empty()));
-    assert!(of_run.version().unwrap().starts_with("duckdb "));
+    assert!(run_view.check_all(&sets).into_iter().all(|found| found.unwrap().is_empty()));
+    assert!(run_view.version().unwrap().starts_with("duckdb "));
     for (at, set) in (1..).zip(&sets) {
-        let mut evaluator = of_run.bind(set).unwrap();
+        let mut evaluator = run_view.bind(set).unwrap();
         for rows in [1, 3_000] {
             let found = evaluator.evaluate(&batch(set, vec![int64s((0..rows).map(Some))])).unwrap();
             assert_eq!(&found.computed[0], &int64s((0..rows).map(|row| Some(row + at))));
         }
     }
     assert_eq!(children().len(), 1);
-    let side_by_side: Vec<_> = sets.iter().map(|set| of_run.bind(set).unwrap()).collect();
+    let side_by_side: Vec<_> = sets.iter().map(|set| run_view.bind(set).unwrap()).collect();
     assert_eq!(children().len(), 3, "each of three threads has one");
     drop(side_by_side);
-    let _again: Vec<_> = sets.iter().map(|set| of_run.bind(set).unwrap()).collect();
+    let _again: Vec<_> = sets.iter().map(|set| run_view.bind(set).unwrap()).collect();
     assert_eq!(children().len(), 4, "two are kept");
 }
 
@@ -355,10 +355,10 @@ fn children_of_a_run_serve_only_it_and_end_with_it() {
     let expressions = expressions_with(&program, ExpressionLimits::default());
     let set = set(&[("a", "int64")], &[("b", "int64", "a + 1")], &[]);
     for run in 1..=2 {
-        let of_run = expressions.for_run().unwrap();
-        assert_eq!(of_run.check(&set).unwrap(), []);
+        let run_view = expressions.for_run().unwrap();
+        assert_eq!(run_view.check(&set).unwrap(), []);
         assert_eq!(children().len(), run);
-        drop(of_run.bind(&set).unwrap());
+        drop(run_view.bind(&set).unwrap());
         assert_eq!(children().len(), run);
     }
     assert_eq!(expressions.check(&set).unwrap(), []);
@@ -373,23 +373,23 @@ fn exited_child_is_not_reused() {
     let (program, children) = recording_program(folder.path());
     let limits = ExpressionLimits { batch_cpu_seconds: 1, part_cpu_seconds: 1, ..ExpressionLimits::default() };
     let expressions = expressions_with(&program, limits);
-    let of_run = expressions.for_run().unwrap();
+    let run_view = expressions.for_run().unwrap();
     let set = set(&[("a", "string")], &[("n", "int64", "levenshtein(a, reverse(a) || 'x')")], &[]);
     let (calm, endless) = (vec![texts(vec![Some("x".into())])], vec![texts(vec![Some("ab".repeat(200_000))])]);
     let idle = {
-        let mut evaluator = of_run.bind(&set).unwrap();
+        let mut evaluator = run_view.bind(&set).unwrap();
         evaluator.evaluate(&batch(&set, calm.clone())).unwrap();
         *children().last().unwrap()
     };
     let idle = rustix::process::Pid::from_raw(idle).unwrap();
     rustix::process::kill_process(idle, rustix::process::Signal::KILL).unwrap();
-    let mut evaluator = of_run.bind(&set).unwrap();
+    let mut evaluator = run_view.bind(&set).unwrap();
     evaluator.evaluate(&batch(&set, calm.clone())).unwrap();
     assert_eq!(children().len(), 2);
     ended(evaluator.evaluate(&batch(&set, endless)).unwrap_err());
     drop(evaluator);
     let before = children().len();
-    of_run.bind(&set).unwrap().evaluate(&batch(&set, calm)).unwrap();
+    run_view.bind(&set).unwrap().evaluate(&batch(&set, calm)).unwrap();
     assert_eq!(children().len(), before + 1);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lakemill::sql::identifier;
-use lakemill::sql::names::{AGGREGATES, Known, known};
+use lakemill::sql::names::{AGGREGATES, FunctionClass, known};
 use lakemill::sql::statement::names::{TABLE_FUNCTIONS, VALUE_FUNCTIONS, functions, own_functions, refused_values};
 
 /// The only value of a query.
@@ -21,7 +21,7 @@ fn database_functions() -> BTreeSet<String> {
 fn list_is_sorted_and_disjoint_from_the_others() {
     let names: Vec<_> = own_functions().collect();
     assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
-    assert!(names.iter().all(|name| known(name) != Known::Allowed && !AGGREGATES.contains(name)));
+    assert!(names.iter().all(|name| known(name) != FunctionClass::Allowed && !AGGREGATES.contains(name)));
 }
 
 /// Asks the database which bare names it resolves as functions.

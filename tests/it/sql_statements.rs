@@ -308,7 +308,7 @@ fn tables_of_other_pipelines_are_named_with_their_pipeline() {
 }
 
 #[test]
-fn statements_whose_result_may_change_by_itself_are_told_apart() {
+fn nondeterministic_statements_are_recognized() {
     let mut connection = locked(TABLES);
     let mut changes = |sql: &str| check(&mut connection, sql).expect(sql).changes;
     for sql in [

@@ -47,19 +47,19 @@ fn command(role: &str, folder: &Path) -> Command {
 }
 
 fn role_of(mut command: Command, role: &str, folder: &Path) -> Command {
-    command.args(["--exact", "sqlite_kv::a_process_beside_the_tests", "--include-ignored", "--nocapture"]);
+    command.args(["--exact", "sqlite_kv::second_process", "--include-ignored", "--nocapture"]);
     command.env(ROLE, format!("{role} {}", folder.display())).stdout(Stdio::null()).stderr(Stdio::inherit());
     command
 }
 
 #[test]
 #[ignore = "not a test by itself: the tests start it as a process"]
-fn a_process_beside_the_tests() {
+fn second_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let (role, folder) = role.split_once(' ').unwrap();
     let folder = Path::new(folder);
     match role {
-        "storm" => storm(folder),
+        "write_until_killed" => write_until_killed(folder),
         "consume" => consume(folder),
         "read-only" => open_read_only(folder),
         "fill" => fill(folder),
@@ -99,7 +99,7 @@ fn wait_for(what: &str, mut reached: impl FnMut() -> bool) {
 }
 
 /// Every kind of step from four threads, until it is killed.
-fn storm(folder: &Path) {
+fn write_until_killed(folder: &Path) {
     let kv = Arc::new(open(folder));
     std::thread::scope(|scope| {
         for n in 0..4u64 {
@@ -107,14 +107,14 @@ fn storm(folder: &Path) {
             scope.spawn(move || {
                 let mut rng = Rng::new(n + 4 * u64::from(std::process::id()));
                 loop {
-                    gust(&kv, folder, &format!("{}-{n}", std::process::id()), &mut rng);
+                    write_once(&kv, folder, &format!("{}-{n}", std::process::id()), &mut rng);
                 }
             });
         }
     });
 }
 
-fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, rng: &mut Rng) {
+fn write_once(kv: &SqliteKv, folder: &Path, consumer: &str, rng: &mut Rng) {
     let pipeline = format!("p{}", rng.below(3));
     match rng.below(6) {
         0 | 1 => {
@@ -176,7 +176,7 @@ fn killed_process_leaves_an_intact_file() {
         let reported = lines(folder.path(), "reported").len();
         // Two at once, so that one continues while the other is killed.
         let mut children: Vec<Process> =
-            (0..2).map(|_| Process(command("storm", folder.path()).spawn_reaped().unwrap())).collect();
+            (0..2).map(|_| Process(command("write_until_killed", folder.path()).spawn_reaped().unwrap())).collect();
         wait_for("both storms rage", || lines(folder.path(), "reported").len() >= reported + 20);
         for child in &mut children {
             std::thread::sleep(Duration::from_micros(rng.below(60_000)));
@@ -469,7 +469,7 @@ fn fill(folder: &Path) {
 }
 
 #[test]
-fn full_disk_rejects_steps_without_harm() {
+fn full_disk_rejects_operations_without_data_loss() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();

@@ -18,7 +18,7 @@ use crate::support::faulty_store::FaultyStore;
 use crate::support::http_proxy::ProxyAction;
 use crate::support::lake::{MIB, RunParams, SQL, Ticks, difference, pipeline, run_on};
 use crate::support::s3_server::{moto, s3s_fs};
-use crate::support::site::{PATIENCE, await_that};
+use crate::support::site::{TEST_TIMEOUT, await_that};
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
@@ -157,7 +157,7 @@ fn failed_run_aborts_staged_uploads() {
     let seen = Arc::new(AtomicUsize::new(0));
     let (recorded, bucket) = (Arc::clone(&seen), warehouse.clone());
     store.before_get_of(&format!("{PREFIX}b.csv"), move || {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         while recorded.load(Ordering::SeqCst) == 0 {
             assert!(Instant::now() < until, "nothing of the first table was sent");
             recorded.store(moto().open_uploads(&bucket), Ordering::SeqCst);

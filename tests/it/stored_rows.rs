@@ -92,7 +92,7 @@ impl Table {
     fn new(mapping: &str) -> Self {
         let lake = Lake::new(mapping);
         let sorted = !lake.pipeline.mappings[0].sort_by.is_empty();
-        let folder = crate::support::lake::quick_folder();
+        let folder = crate::support::lake::in_memory_folder();
         Self { lake, folder, sorted, segments: BTreeMap::new(), layout: Layout::new() }
     }
 
@@ -370,7 +370,7 @@ fn check(seed: u64, more: &str, targets: (u64, u64), partitions: u64) {
 }
 
 #[test]
-fn tables_built_in_steps_have_the_bytes_of_a_build_at_once() {
+fn tables_built_in_steps_have_the_bytes_of_a_single_build() {
     let targets = [(60_000, 12_000), (20_000, 20_000), (1 << 30, 1 << 20), (200_000, 6_000)];
     let sizes = ["", r#""partition_by": ["p"],"#];
     for (nth, targets) in targets.into_iter().enumerate() {
@@ -386,7 +386,7 @@ fn more_partitions_than_open_readers_change_at_once() {
 }
 
 #[test]
-fn sorted_tables_built_in_steps_have_the_bytes_of_a_build_at_once() {
+fn sorted_tables_built_in_steps_have_the_bytes_of_a_single_build() {
     for (nth, targets) in [(60_000, 12_000), (1 << 30, 1 << 20), (200_000, 6_000)].into_iter().enumerate() {
         check(200 + nth as u64, r#""partition_by": ["p"], "sort_by": ["c11", "c4"],"#, targets, 3);
         check(210 + nth as u64, r#""sort_by": ["c2"],"#, targets, 3);

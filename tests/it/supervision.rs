@@ -12,14 +12,14 @@ use crate::support::children::Reaped as _;
 use crate::support::http_client::get;
 use crate::support::program::lakemill;
 use crate::support::redis_server::RedisServer;
-use crate::support::site::{Kind, PATIENCE, Service, Site, await_that};
+use crate::support::site::{Kind, Service, Site, TEST_TIMEOUT, await_that};
 
 /// The watchdog interval: short, so that a test sees many notifications.
 const WATCHDOG_USEC: &str = "2000000";
 /// Messages to check before deciding that notifications continue, or have stopped.
 const SEVERAL: usize = 5;
 
-/// The service manager's end.
+/// The service manager's end of the notification socket.
 struct Manager {
     folder: tempfile::TempDir,
     socket: UnixDatagram,
@@ -29,7 +29,7 @@ impl Manager {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self { folder, socket }
     }
 
@@ -59,7 +59,7 @@ impl Manager {
 
     #[track_caller]
     fn await_message(&self, is_wanted: impl Fn(&str) -> bool, what: &str) -> String {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         loop {
             if let Some(line) = self.message().into_iter().find(|line| is_wanted(line)) {
                 return line;

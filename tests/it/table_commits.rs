@@ -16,15 +16,15 @@ use lakemill::domain::table_log::entries::{GroupEntry, Member, RangeKey, Segment
 use lakemill::domain::table_log::root::Root;
 use lakemill::domain::table_schema::StoredSchema;
 use lakemill::pipelines::tables::{
-    Commit, Edit, Edited, FoundRoot, IcebergHead, MadeGroup, Maps, NewObjects, RootHead, TableError, TableFault,
-    TableResult, TableStore, mark_log, recover, restore, verify,
+    Commit, Edit, Edited, FoundRoot, IcebergHead, Maps, NewObjects, RootHead, TableError, TableFault, TableResult,
+    TableStore, WrittenGroup, mark_log, recover, restore, verify,
 };
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
 use lakemill::ports::{IcebergCatalog, ObjectStore};
 
 use crate::support::delta_log::DeltaLog;
-use crate::support::faulty_store::{Dies, FaultyStore};
-use crate::support::lake::quick_folder;
+use crate::support::faulty_store::{CrashTiming, FaultyStore};
+use crate::support::lake::in_memory_folder;
 use crate::support::memory_store::{MemoryStore, Object};
 
 /// The contents of a table: each source is a separate group, whose file holds this text.
@@ -82,14 +82,14 @@ pub(crate) fn present(store: &dyn ObjectStore) -> Contents {
     }
 }
 
-fn group_of(source: &str, text: &str) -> MadeGroup {
+fn group_of(source: &str, text: &str) -> WrittenGroup {
     let sha256 = sha256_hex(text.as_bytes());
     let key = relative_data_key("t", "", source, &sha256, 0);
     let source = source.to_owned();
     let members = vec![Member { source: source.clone(), rows: 1, share: 1 }];
     let segment = SegmentEntry { first: source.clone(), last: source, rows: 1, row_groups: 1, cut: Cut::File };
     let file = StoredFile { key, rows: 1, size: text.len() as u64, sha256, row_groups: 1, delta: None, iceberg: None };
-    MadeGroup { files: vec![file], segments: vec![(segment, Some(members))] }
+    WrittenGroup { files: vec![file], segments: vec![(segment, Some(members))] }
 }
 
 /// One run of a table, up to its commit.
@@ -255,8 +255,8 @@ pub(crate) fn after_third() -> Contents {
 }
 
 #[test]
-fn run_that_dies_at_any_write_leaves_the_table_whole_and_its_objects_are_removed() {
-    for dies in [Dies::BeforeWrite, Dies::AfterWrite] {
+fn run_that_dies_at_any_write_leaves_a_consistent_table_and_its_objects_are_removed() {
+    for dies in [CrashTiming::BeforeWrite, CrashTiming::AfterWrite] {
         for keep_history in [false, true] {
             let mut committed = [0, 0];
             for at in 1.. {
@@ -287,7 +287,7 @@ fn run_that_dies_at_any_write_leaves_the_table_whole_and_its_objects_are_removed
 }
 
 #[test]
-fn writer_that_lost_its_lock_can_not_commit_and_its_objects_are_removed() {
+fn writer_that_lost_its_lock_cannot_commit_and_its_objects_are_removed() {
     let memory = Arc::new(MemoryStore::new());
     run(&*memory, 1, FIRST, false).unwrap();
     let slug = slug();
@@ -307,7 +307,7 @@ fn writer_that_lost_its_lock_can_not_commit_and_its_objects_are_removed() {
 }
 
 #[test]
-fn of_two_writers_at_once_one_commits_and_stale_ones_never_do() {
+fn one_of_two_concurrent_writers_commits_and_stale_ones_never_do() {
     let stale_and_present = [[("x", "stale")], [("y", "stale too")], [("z", "present")]];
     for round in 0..20 {
         let memory = Arc::new(MemoryStore::new());
@@ -373,7 +373,7 @@ fn read_whole(store: &dyn ObjectStore) -> u64 {
 #[test]
 fn reader_during_publishes_sees_each_table_complete() {
     let publishes = std::env::var("LAKEMILL_TEST_PUBLISHES").map_or(60, |text| text.parse().unwrap());
-    let folder = quick_folder();
+    let folder = in_memory_folder();
     let stores: [Arc<dyn ObjectStore>; 2] =
         [Arc::new(MemoryStore::new()), Arc::new(FsStore::create(folder.path()).unwrap())];
     for store in stores {
@@ -441,7 +441,7 @@ fn replayed(store: &MemoryStore) -> (BTreeSet<String>, Vec<u64>) {
     (log.files, log.sequences)
 }
 
-/// The paths of the files that the present root names.
+/// The paths of the files that the current root names.
 fn named_paths(store: &MemoryStore) -> BTreeSet<String> {
     let slug = slug();
     let table = TableStore::new(store, &slug, "t");
@@ -468,7 +468,7 @@ pub(crate) fn faults(store: &dyn ObjectStore) -> Vec<String> {
 
 #[test]
 fn delta_log_has_each_commit_once_whenever_a_run_dies() {
-    for dies in [Dies::BeforeWrite, Dies::AfterWrite] {
+    for dies in [CrashTiming::BeforeWrite, CrashTiming::AfterWrite] {
         for keep_history in [false, true] {
             for at in 1.. {
                 let memory = Arc::new(MemoryStore::new());
@@ -512,7 +512,7 @@ fn delta_log_ends_when_it_is_switched_off_and_begins_with_all_files_when_switche
 }
 
 #[test]
-fn version_of_another_program_is_not_replaced_and_the_log_begins_anew_on_request() {
+fn version_of_another_program_is_replaced_only_on_request() {
     let memory = MemoryStore::new();
     run_as(&memory, 1, FIRST, false, true).unwrap();
     let foreign = "pipelines/shop/t/_delta_log/00000000000000000001.json";

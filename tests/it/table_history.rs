@@ -73,7 +73,7 @@ fn nothing_else(world: &World) {
 }
 
 #[test]
-fn earlier_versions_are_readable_until_their_time_is_over() {
+fn earlier_versions_are_readable_until_they_expire() {
     let world = world(&[("a.csv", "p,1\n"), ("b.csv", "q,1\nbad\n")]);
     let first = world.warehouse();
     change(&world, &[("a.csv", "p,2\n")]);
@@ -231,7 +231,7 @@ fn restored_version_is_the_next_one_and_outlives_its_time() {
 }
 
 #[test]
-fn run_after_a_restore_makes_the_table_of_the_lake() {
+fn run_after_a_restore_rebuilds_the_table_from_the_lake() {
     let hint = ChangedKeys::from_iter(["other.csv"]);
     for changed in [None, Some(&hint)] {
         let world = three_versions();

@@ -86,7 +86,7 @@ impl Source {
         if self.path.ends_with("/mod.rs") { folders - 1 } else { folders }
     }
 
-    fn offence(&self, offset: usize, what: impl std::fmt::Display) -> String {
+    fn violation_at(&self, offset: usize, what: impl std::fmt::Display) -> String {
         format!("{}:{}: {what}", self.path, line_of(&self.text, offset))
     }
 }
@@ -102,7 +102,7 @@ fn rank(layer: &str) -> Option<u8> {
 fn upward_imports(file: &Source) -> Vec<String> {
     let Some(layer) = file.layer() else { return Vec::new() };
     let Some(own) = rank(layer) else {
-        return vec![file.offence(0, format!("`{layer}` is not a layer that the ranks know"))];
+        return vec![file.violation_at(0, format!("`{layer}` is not a layer that the ranks know"))];
     };
     let mut offences = Vec::new();
     for (offset, other) in lexer::crate_paths(&file.product, file.depth()) {
@@ -111,11 +111,11 @@ fn upward_imports(file: &Source) -> Vec<String> {
         }
         match rank(&other) {
             Some(theirs) if theirs < own => {}
-            Some(theirs) => offences.push(file.offence(
+            Some(theirs) => offences.push(file.violation_at(
                 offset,
                 format!("`{layer}` (rank {own}) imports `{other}` (rank {theirs}); imports go down only"),
             )),
-            None => offences.push(file.offence(offset, format!("`{layer}` imports `{other}`, which has no rank"))),
+            None => offences.push(file.violation_at(offset, format!("`{layer}` imports `{other}`, which has no rank"))),
         }
     }
     offences
@@ -126,7 +126,7 @@ fn forbid(file: &Source, code: &str, words: &[&str], why: &str) -> Vec<String> {
     let mut found: Vec<(usize, &str)> =
         words.iter().flat_map(|word| lexer::occurrences(code, word).map(move |at| (at, *word))).collect();
     found.sort_unstable();
-    found.into_iter().map(|(at, word)| file.offence(at, format!("`{word}`: {why}"))).collect()
+    found.into_iter().map(|(at, word)| file.violation_at(at, format!("`{word}`: {why}"))).collect()
 }
 
 fn environment_reads(file: &Source) -> Vec<String> {
@@ -170,7 +170,7 @@ fn allowed_lints(file: &Source) -> Vec<String> {
     for (at, _) in file.code.match_indices("cfg_attr(") {
         let attribute = &file.code[at..file.code[at..].find(']').map_or(file.code.len(), |end| at + end)];
         if attribute.contains("allow(") {
-            offences.push(file.offence(at, "`allow` in `cfg_attr`: write `expect` with a reason"));
+            offences.push(file.violation_at(at, "`allow` in `cfg_attr`: write `expect` with a reason"));
         }
     }
     offences
@@ -198,7 +198,7 @@ fn machine_paths(file: &Source) -> Vec<String> {
             let within_a_name = before.is_some_and(|c| c.is_alphanumeric() || "_-.*}>$)".contains(c))
                 || (!place.ends_with('/') && after.is_some_and(|c| c.is_alphanumeric() || c == '_'));
             if !within_a_name {
-                offences.push(file.offence(at, format!("`{place}` is a place on one machine")));
+                offences.push(file.violation_at(at, format!("`{place}` is a place on one machine")));
             }
         }
     }
@@ -234,7 +234,7 @@ fn unreaped_processes(file: &Source) -> Vec<String> {
             calls.iter().chain(&statuses).any(|call| rest.starts_with(call) || line.starts_with(call))
         })
         .map(|(at, call)| {
-            file.offence(at, format!("`{call}`: use `spawn_reaped` or `output_reaped` of `support::children`"))
+            file.violation_at(at, format!("`{call}`: use `spawn_reaped` or `output_reaped` of `support::children`"))
         })
         .collect()
 }
@@ -270,7 +270,7 @@ fn unbounded_loops(file: &Source) -> Vec<String> {
     let endless = loops(&file.code).filter(|(_, text)| waits(text) && !ends(text));
     let why = "a loop that waits without a deadline: compare `Instant::now()`, or use `support::concurrent` for one that \
                runs during an assertion";
-    endless.map(|(at, _)| file.offence(at, why)).collect()
+    endless.map(|(at, _)| file.violation_at(at, why)).collect()
 }
 
 /// Files that no `mod` line declares, so that they are not compiled.
@@ -286,7 +286,7 @@ fn files_without_a_module(files: &[Source]) -> Vec<String> {
         .collect();
     let roots = ["src/lib.rs", "bin/lakemill.rs", "bin/lakemill-sql/main.rs", "tests/it/main.rs"];
     let lost = files.iter().filter(|file| !roots.contains(&&*file.path) && !declared.contains(&file.path));
-    lost.map(|file| file.offence(0, "no `mod` line declares this file; declare or delete it")).collect()
+    lost.map(|file| file.violation_at(0, "no `mod` line declares this file; declare or delete it")).collect()
 }
 
 fn root() -> PathBuf {
@@ -326,8 +326,8 @@ fn product_files() -> Vec<Source> {
 fn assert_none(files: &[Source], rule: fn(&Source) -> Vec<String>) {
     let offences: Vec<String> = files.iter().flat_map(rule).collect();
     let mut text = String::new();
-    for offence in &offences {
-        let _ = writeln!(text, "  {offence}");
+    for violation_at in &offences {
+        let _ = writeln!(text, "  {violation_at}");
     }
     assert!(offences.is_empty(), "{} offences:\n{text}", offences.len());
 }
@@ -474,7 +474,10 @@ mod rules {
             ("src/lost.rs", ""),
         ];
         let offences = files_without_a_module(&sources.map(|(path, text)| Source::new(path, text)));
-        assert!(offences.len() == 2 && offences.iter().all(|offence| offence.contains("lost.rs")), "{offences:?}");
+        assert!(
+            offences.len() == 2 && offences.iter().all(|violation_at| violation_at.contains("lost.rs")),
+            "{offences:?}"
+        );
     }
 
     #[test]
@@ -588,7 +591,7 @@ mod rules {
     }
 
     #[test]
-    fn places_on_one_machine_are_found_in_comments_too() {
+    fn machine_paths_are_found_in_comments() {
         let r = machine_paths;
         check(r, "src/a.rs", concat!("// see /ro", "ot/x\nlet a = \"/ho", "me/me\";\n"), &[1, 2]);
         check(r, "src/a.rs", concat!("// see tests/ro", "ot, a/wo", "rk/b and $HOME/ho", "me/x\n"), &[]);

@@ -24,7 +24,7 @@ fn unit_path(name: &str) -> PathBuf {
 }
 
 /// The last value of a unit's key.
-fn of_unit(name: &str, key: &str) -> String {
+fn unit_setting(name: &str, key: &str) -> String {
     let text = std::fs::read_to_string(unit_path(name)).unwrap();
     let value = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).next_back();
     value.unwrap_or_else(|| panic!("{name} has no `{key}`")).to_owned()
@@ -70,12 +70,12 @@ fn sizes() -> BTreeMap<&'static str, u64> {
 fn unit_limits_match_the_documentation() {
     let page = read("docs/operations.md");
     for (name, size) in sizes() {
-        let [high, max, tasks] = ["MemoryHigh", "MemoryMax", "TasksMax"].map(|key| of_unit(name, key));
+        let [high, max, tasks] = ["MemoryHigh", "MemoryMax", "TasksMax"].map(|key| unit_setting(name, key));
         let row = format!("| `{name}` | {size} MiB | {high} | {max} | {tasks} |");
         assert!(page.contains(&row), "docs/operations.md has no row `{row}`");
         assert!(mib(&high) >= size, "{name}: MemoryHigh={high} is less than {size} MiB");
         assert!(mib(&max) >= mib(&high) + size / 16, "{name}: MemoryMax={max} leaves no margin above {high}");
-        assert_eq!(of_unit(name, "OOMPolicy"), "continue", "{name}: a child that is killed must not end the unit");
+        assert_eq!(unit_setting(name, "OOMPolicy"), "continue", "{name}: a child that is killed must not end the unit");
     }
 }
 
@@ -84,7 +84,7 @@ fn container_limits_match_the_units() {
     let (compose, kubernetes) = (read("docs/operations/compose.yml"), read("docs/operations/kubernetes.yml"));
     for service in ["worker", "web"] {
         let unit = format!("lakemill-{service}");
-        let (max, tasks) = (mib(&of_unit(&unit, "MemoryMax")), of_unit(&unit, "TasksMax"));
+        let (max, tasks) = (mib(&unit_setting(&unit, "MemoryMax")), unit_setting(&unit, "TasksMax"));
         let section = compose.split(&format!("\n  {service}:\n")).nth(1).unwrap().split("\n\n").next().unwrap();
         let of = |key: &str| {
             let value = section.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": "));
@@ -97,7 +97,7 @@ fn container_limits_match_the_units() {
     }
     let once = read("docs/operations/cronjob.yml");
     let limit = once.split("limits: { memory: ").nth(1).unwrap().split(' ').next().unwrap();
-    assert_eq!(mib(limit), mib(&of_unit("lakemill-worker", "MemoryMax")), "cronjob.yml");
+    assert_eq!(mib(limit), mib(&unit_setting("lakemill-worker", "MemoryMax")), "cronjob.yml");
 }
 
 #[test]

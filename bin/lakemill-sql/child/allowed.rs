@@ -67,7 +67,7 @@ pub fn check(parser: &mut impl SqlParser, sql: &str, known: &BTreeSet<String>) -
     };
     let explains = statement.kind == StatementKind::Explain;
     let core = statement.text.strip_prefix("EXPLAIN ").filter(|_| explains).unwrap_or(&statement.text);
-    let start = Position::of_byte(sql, sql.find(core).unwrap_or_default());
+    let start = Position::at_byte(sql, sql.find(core).unwrap_or_default());
     let columns_before = u32::try_from(statement.text.len() - core.len()).unwrap_or_default();
     let parameters = statement.parameters.names();
     let (tables, changes) = (statement.tables.into_iter().collect(), statement.changes);

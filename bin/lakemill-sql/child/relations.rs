@@ -55,7 +55,7 @@ pub fn view(relation: &Relation) -> Result<String, String> {
     } else {
         format!("hive_partitioning = true, hive_types_autocast = false, hive_types = {{{}}}", partitions.join(", "))
     };
-    // All files of a table have the same columns, so DuckDB reads them from one; reading each costs a millisecond a file.
+    // All files of a table have the same columns, so DuckDB reads them from one; reading all would cost a millisecond per file.
     // System tables may hold files of older versions.
     let union = table.starts_with('_');
     let mut source = format!("read_parquet([{}], {hive}, union_by_name = {union})", files.join(", "));

@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX: u64 = 256 << 10;
 
 /// A small request.
 #[derive(Default)]
-pub(super) struct Question<'a> {
+pub(super) struct SmallRequest<'a> {
     pub(super) method: &'static str,
     pub(super) url: &'a str,
     pub(super) headers: Vec<(&'static str, &'a str)>,
@@ -47,9 +47,9 @@ impl Answers {
     ///
     /// # Errors
     /// No such response after several attempts.
-    pub(super) fn ask(&self, question: &Question<'_>) -> Result<TextResponse, String> {
+    pub(super) fn ask(&self, question: &SmallRequest<'_>) -> Result<TextResponse, String> {
         let response = http_client::with_retries(|| {
-            let Question { method, url, headers, body } = question;
+            let SmallRequest { method, url, headers, body } = question;
             let request = http_client::request(method, url, headers.iter().copied(), body.as_bytes())?;
             http_client::send(&self.agent, request, ANSWER_BYTES_MAX).map_err(|error| error + &by_proxy(&self.agent))
         })?;
@@ -73,7 +73,7 @@ struct Document {
 }
 
 /// # Errors
-/// What is missing, or why there are none.
+/// The field that is missing, or the reason why the document has no keys.
 pub(super) fn keys_of_json(text: &str) -> Result<SigningKeys, String> {
     let document: Document =
         serde_json::from_str(text).map_err(|error| format!("the answer isn't JSON with keys: {error}"))?;

@@ -18,7 +18,7 @@ const RENEWAL_PAUSE: TimeDelta = TimeDelta::seconds(30);
 /// Keys that the store rejects within this time of their fetch are not fetched again: others would be rejected, too.
 const REJECTED_AFTER: TimeDelta = TimeDelta::seconds(10);
 
-/// What signs the requests of a process.
+/// The credentials that sign a process's requests.
 pub enum Credentials {
     Fixed(Arc<SigningKeys>),
     Chain(Box<CredentialChain>),
@@ -44,7 +44,7 @@ impl Credentials {
     /// Valid keys. `now`: the store's time.
     ///
     /// # Errors
-    /// If there are none, or if they have ended and can't be renewed.
+    /// If there are none, or if they have expired and can't be renewed.
     pub fn keys(&self, now: DateTime<Utc>) -> Result<Arc<SigningKeys>, CredentialsError> {
         match self {
             Self::Fixed(keys) => Ok(Arc::clone(keys)),
@@ -87,7 +87,7 @@ impl CredentialChain {
     /// Valid keys. `now`: the store's time.
     ///
     /// # Errors
-    /// If there are none, or if they have ended and can't be renewed.
+    /// If there are none, or if they have expired and can't be renewed.
     fn keys(&self, now: DateTime<Utc>) -> Result<Arc<SigningKeys>, CredentialsError> {
         if let Some(keys) = self.fresh(now) {
             return Ok(keys);
@@ -127,7 +127,7 @@ impl CredentialChain {
         let present = self.present.lock();
         let keys = present.keys.as_ref()?;
         let is_paused = present.asked_at.is_some_and(|at| now - at < RENEWAL_PAUSE);
-        (!keys.ends_soon(now) || is_paused && !keys.has_ended(now)).then(|| Arc::clone(keys))
+        (!keys.expires_soon(now) || is_paused && !keys.has_ended(now)).then(|| Arc::clone(keys))
     }
 
     /// Has the next request fetch keys, unless these were fetched just now. Those that were renewed meanwhile stay.
@@ -136,7 +136,7 @@ impl CredentialChain {
         if present.keys.as_deref() != Some(rejected) {
             return true;
         }
-        let is_new = present.asked_at.is_some_and(|at| now - at < REJECTED_AFTER) && !rejected.ends_soon(now);
+        let is_new = present.asked_at.is_some_and(|at| now - at < REJECTED_AFTER) && !rejected.expires_soon(now);
         if !is_new {
             *present = Present::default();
         }
@@ -145,7 +145,7 @@ impl CredentialChain {
 
     fn fetch(&self) -> Result<SigningKeys, CredentialsError> {
         let Self { variables, answers, sts, .. } = self;
-        if let Some(keys) = of_variables(variables)? {
+        if let Some(keys) = from_variables(variables)? {
             return Ok(keys);
         }
         if let Some(identity) = &variables.web_identity {
@@ -161,7 +161,7 @@ impl CredentialChain {
     }
 }
 
-fn of_variables(variables: &AwsVariables) -> Result<Option<SigningKeys>, CredentialsError> {
+fn from_variables(variables: &AwsVariables) -> Result<Option<SigningKeys>, CredentialsError> {
     match (&variables.access_key_id, &variables.secret_access_key) {
         (Some(id), Some(secret)) => {
             let session_token = variables.session_token.clone();

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-use super::answers::{Answers, Question, keys_of_json};
+use super::answers::{Answers, SmallRequest, keys_of_json};
 use super::keys::{CredentialsError, SigningKeys};
 use crate::config::{ContainerEndpoint, ContainerToken, Secret};
 
@@ -31,8 +31,8 @@ pub(super) fn fetch(endpoint: &ContainerEndpoint, answers: &Answers) -> Result<S
         ContainerEndpoint::Full { token, .. } => token.as_ref().map(read_token).transpose().map_err(failed)?,
     };
     let headers = token.iter().map(|token| ("authorization", token.reveal())).collect();
-    let question = Question { method: "GET", url: &url, headers, ..Question::default() };
-    answers.ask(&question).and_then(|answer| answer.success()).and_then(|text| keys_of_json(&text)).map_err(failed)
+    let request = SmallRequest { method: "GET", url: &url, headers, ..SmallRequest::default() };
+    answers.ask(&request).and_then(|answer| answer.success()).and_then(|text| keys_of_json(&text)).map_err(failed)
 }
 
 /// The token, whose file is replaced from time to time.

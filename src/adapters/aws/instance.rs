@@ -1,6 +1,6 @@
 //! The keys of an EC2 instance's role, by version 2 of its metadata service.
 
-use super::answers::{Answers, Question, keys_of_json};
+use super::answers::{Answers, SmallRequest, keys_of_json};
 use super::keys::{CredentialsError, SigningKeys};
 use crate::config::AwsVariables;
 use crate::system::http_client::TextResponse;
@@ -22,7 +22,7 @@ pub(super) fn fetch(variables: &AwsVariables, answers: &Answers) -> Result<Signi
     let get = |path: &str| {
         let url = format!("{endpoint}/{path}");
         let headers = vec![("x-aws-ec2-metadata-token", session.as_str())];
-        answers.ask(&Question { method: "GET", url: &url, headers, ..Question::default() })
+        answers.ask(&SmallRequest { method: "GET", url: &url, headers, ..SmallRequest::default() })
     };
     let role = match get(ROLES).map_err(failed)? {
         TextResponse { status: 404, .. } => {
@@ -42,7 +42,7 @@ pub(super) fn fetch(variables: &AwsVariables, answers: &Answers) -> Result<Signi
 fn session(endpoint: &str, answers: &Answers) -> Result<String, String> {
     let url = format!("{endpoint}/latest/api/token");
     let headers = vec![("x-aws-ec2-metadata-token-ttl-seconds", SESSION_SECONDS)];
-    let answer = answers.ask(&Question { method: "PUT", url: &url, headers, ..Question::default() });
+    let answer = answers.ask(&SmallRequest { method: "PUT", url: &url, headers, ..SmallRequest::default() });
     match answer.map(TextResponse::success) {
         Ok(Ok(token)) if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token),
         Ok(Ok(_)) => Err("it gave no token".into()),

@@ -1,4 +1,4 @@
-//! Keys that sign requests, and why there are none.
+//! Keys that sign requests, and the error if there are none.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -23,7 +23,7 @@ impl SigningKeys {
         self.end.is_some_and(|end| end <= now)
     }
 
-    pub(super) fn ends_soon(&self, now: DateTime<Utc>) -> bool {
+    pub(super) fn expires_soon(&self, now: DateTime<Utc>) -> bool {
         self.end.is_some_and(|end| end - RENEWED_BEFORE_END <= now)
     }
 }

@@ -8,9 +8,9 @@
 //! 4. a container's endpoint (`AWS_CONTAINER_CREDENTIALS_…`): ECS, EKS Pod Identity,
 //! 5. the metadata of an EC2 instance, by IMDSv2.
 //!
-//! Invariants: keys that end are renewed before they end, by one thread at a time, while others use the present ones; every
-//! response is bounded in size and time; redirects are not followed, since what is sent are secrets; containers' endpoints
-//! and instance metadata, which are near, are never asked by a proxy.
+//! Invariants: keys are renewed before they expire, by one thread at a time, while others use the current ones; every
+//! response is bounded in size and time; redirects are not followed, since requests contain secrets; requests to containers'
+//! endpoints and to instance metadata never go through a proxy.
 //!
 //! Must not: read the environment.
 

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_files_are_no_profile() {
+    fn missing_files_give_no_profile() {
         assert_eq!(
             read(&AwsVariables { credentials_file: Some("/nowhere/x".into()), ..AwsVariables::default() }).unwrap(),
             None

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_keys_are_told_from_others() {
+    fn key_errors_are_distinguished_from_others() {
         let text =
             r#"{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}"#;
         let CallError::Other(reason) = refusal(400, text) else { panic!("not of keys") };

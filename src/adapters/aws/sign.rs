@@ -28,7 +28,7 @@ pub struct UnsignedRequest<'a> {
     pub method: &'a str,
     /// As sent, percent-encoded.
     pub url: &'a Url,
-    /// Those to sign besides `host`, with names in lower case.
+    /// Headers to sign besides `host`, with names in lower case.
     pub headers: &'a [(&'static str, &'a str)],
     pub body: &'a [u8],
 }

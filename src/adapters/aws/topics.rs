@@ -13,7 +13,7 @@ use url::{Origin, Url};
 use webpki::EndEntityCert;
 use webpki::ring::RSA_PKCS1_2048_8192_SHA256;
 
-use super::answers::{Answers, Question};
+use super::answers::{Answers, SmallRequest};
 use crate::adapters::network::client;
 use crate::config::{EventsConfig, NetworkConfig};
 use crate::domain::arn::Arn;
@@ -97,7 +97,7 @@ impl SnsTopics {
     }
 
     fn fetch(&self, url: &Url) -> Result<String, String> {
-        self.answers.ask(&Question { method: "GET", url: url.as_str(), ..Question::default() })?.success()
+        self.answers.ask(&SmallRequest { method: "GET", url: url.as_str(), ..SmallRequest::default() })?.success()
     }
 }
 

@@ -4,7 +4,7 @@ use quick_xml::de::from_str;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::answers::{Answers, Question, moment};
+use super::answers::{Answers, SmallRequest, moment};
 use super::keys::{CredentialsError, SigningKeys};
 use crate::config::{Secret, WebIdentity};
 use crate::domain::text::clipped;
@@ -60,7 +60,7 @@ pub(super) fn fetch(identity: &WebIdentity, answers: &Answers) -> Result<Signing
         .finish();
     let headers = vec![("content-type", "application/x-www-form-urlencoded")];
     let url = &identity.sts_endpoint;
-    let answer = answers.ask(&Question { method: "POST", url, headers, body });
+    let answer = answers.ask(&SmallRequest { method: "POST", url, headers, body });
     let answer = answer.map_err(|found| failed(format!("STS at {url}: {found}")))?;
     match answer.status {
         200 => keys(&answer.text).map_err(|found| failed(format!("STS at {url}: {found}"))),

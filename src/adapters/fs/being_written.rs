@@ -30,7 +30,7 @@ const WAIT: Duration = Duration::from_millis(UNSETTLED_WAIT_MS);
 /// Files with a future change time that are tracked. Beyond that all are dropped, and wait once more.
 const FILES_MAX: usize = 10_000;
 
-/// When files with a future change time were first seen in their present state, in time since boot.
+/// When files with a future change time were first seen in their current state, in time since boot.
 #[derive(Default)]
 pub(super) struct FirstSeen(Mutex<HashMap<(Bucket, String), (Signature, Duration)>>);
 

@@ -19,7 +19,7 @@ use crate::ports::store::ETag;
 
 use super::folder::Folder;
 
-const NS_A_SECOND: i128 = 1_000_000_000;
+const NS_PER_SECOND: i128 = 1_000_000_000;
 const ATTRIBUTE: &str = "user.lakemill.etag";
 /// A version, three numbers of up to 20 digits, and a hash of 64 digits.
 const ATTRIBUTE_BYTES_MAX: usize = 160;
@@ -45,7 +45,7 @@ impl Signature {
         }
     }
 
-    pub(super) fn of_file(file: impl AsFd) -> std::io::Result<Self> {
+    pub(super) fn for_file(file: impl AsFd) -> std::io::Result<Self> {
         Ok(Self::of(&fstat(file)?))
     }
 
@@ -74,9 +74,9 @@ impl Signature {
         hasher.update(self.modified_ns.to_le_bytes());
         hasher.update(self.changed_ns.to_le_bytes());
         let state = &hex(&hasher.finalize())[..32];
-        let second = self.changed_ns.div_euclid(NS_A_SECOND);
+        let second = self.changed_ns.div_euclid(NS_PER_SECOND);
         match i64::try_from(second) {
-            Ok(second) if self.changed_ns.rem_euclid(NS_A_SECOND) == 0 => ETag(file_tag::of_second(second, state)),
+            Ok(second) if self.changed_ns.rem_euclid(NS_PER_SECOND) == 0 => ETag(file_tag::for_second(second, state)),
             Ok(_) | Err(_) => ETag(format!("stat-{state}")),
         }
     }
@@ -103,14 +103,14 @@ impl Tag {
     }
 
     /// The tag of an open file.
-    pub(super) fn of_file(folder: &Folder, file: impl AsFd, signature: &Signature) -> Self {
+    pub(super) fn for_file(folder: &Folder, file: impl AsFd, signature: &Signature) -> Self {
         let mut buffer = [0; ATTRIBUTE_BYTES_MAX];
         Self::new(signature, attribute(folder, |buffer| fgetxattr(file, ATTRIBUTE, buffer), &mut buffer))
     }
 
     /// The tag of a file by path. The attribute may be that of a file that has just replaced it: `None` if it doesn't match
     /// the signature, and the caller must retry.
-    pub(super) fn of_path(folder: &Folder, path: &Path, signature: &Signature) -> Option<Self> {
+    pub(super) fn for_path(folder: &Folder, path: &Path, signature: &Signature) -> Option<Self> {
         let mut buffer = [0; ATTRIBUTE_BYTES_MAX];
         let read = |buffer: &mut [u8]| {
             if folder.follows_links() { getxattr(path, ATTRIBUTE, buffer) } else { lgetxattr(path, ATTRIBUTE, buffer) }
@@ -120,7 +120,7 @@ impl Tag {
         (tag.is_hash || value.is_none()).then_some(tag)
     }
 
-    pub(super) fn of_stat(signature: &Signature) -> Self {
+    pub(super) fn for_stat(signature: &Signature) -> Self {
         Self::new(signature, None)
     }
 }
@@ -169,8 +169,8 @@ mod tests {
             let tag = Signature { inode: 7, size: 4, modified_ns: 0, changed_ns }.tag();
             file_tag::may_hide_a_change(&tag.0, DateTime::from_timestamp(100, 500_000_000).unwrap())
         };
-        assert!(may_hide(100 * NS_A_SECOND));
-        assert!(!may_hide(90 * NS_A_SECOND), "it was read later");
-        assert!(!may_hide(100 * NS_A_SECOND + 1), "the times are exact");
+        assert!(may_hide(100 * NS_PER_SECOND));
+        assert!(!may_hide(90 * NS_PER_SECOND), "it was read later");
+        assert!(!may_hide(100 * NS_PER_SECOND + 1), "the times are exact");
     }
 }

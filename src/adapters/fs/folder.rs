@@ -210,7 +210,7 @@ impl ObjectPath<'_> {
 pub(super) struct Folders(Vec<Folder>);
 
 impl Folders {
-    pub(super) fn of_root(root: &Path, names: &BucketNames) -> Result<Self, MountError> {
+    pub(super) fn from_root(root: &Path, names: &BucketNames) -> Result<Self, MountError> {
         let mut folders = Vec::new();
         for bucket in Bucket::ALL {
             let name = names.of(bucket);
@@ -223,7 +223,7 @@ impl Folders {
         Self::checked(folders)
     }
 
-    pub(super) fn of_mounts(mounts: Vec<Mount>) -> Result<Self, MountError> {
+    pub(super) fn from_mounts(mounts: Vec<Mount>) -> Result<Self, MountError> {
         let folders = mounts.into_iter().map(|mount| {
             let must_exist = !mount.writable;
             Folder::new(mount, must_exist)

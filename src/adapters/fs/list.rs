@@ -10,7 +10,7 @@ use crate::ports::store::{Bucket, ListPage, StoreResult};
 use super::error::invalid_key;
 use super::folder::Folders;
 use super::snapshot::FolderSnapshots;
-use super::walk::{From, Walk};
+use super::walk::{Walk, WalkStart};
 
 /// A listing's bucket, prefix and limits.
 pub(super) struct WalkQuery<'a> {
@@ -29,10 +29,10 @@ pub(super) fn page(
 ) -> StoreResult<ListPage> {
     let limit = query.limit.clamp(1, LIST_PAGE_KEYS_MAX);
     let mut from = match after {
-        None => From::Start,
+        None => WalkStart::Start,
         Some(token) => match token.split_at_checked(1) {
-            Some(("k", key)) => From::After(key.to_owned()),
-            Some(("p", prefix)) => From::Past(prefix.to_owned()),
+            Some(("k", key)) => WalkStart::After(key.to_owned()),
+            Some(("p", prefix)) => WalkStart::Past(prefix.to_owned()),
             _ => return Err(invalid_key(query.bucket, token, "it is not a continuation token")),
         },
     };
@@ -49,7 +49,7 @@ pub(super) fn page(
             }
             match group(query, file.key()) {
                 Some(group) => {
-                    from = From::Past(group.clone());
+                    from = WalkStart::Past(group.clone());
                     page.prefixes.push(group);
                     walk.skip(from.clone());
                 }
@@ -57,7 +57,7 @@ pub(super) fn page(
                     // Skips a file that was deleted after its folder was read.
                     let Some(meta) = walk.meta(&file)? else { continue };
                     page.objects.push(meta);
-                    from = From::After(file.into_key());
+                    from = WalkStart::After(file.into_key());
                 }
             }
         }

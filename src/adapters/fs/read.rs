@@ -91,7 +91,7 @@ impl OpenObject {
     /// Fails if the file changed since it was opened. One that this store put is never written again, only unlinked
     /// (which only affects its change time), so its reader gets all of it whatever happens to its name.
     fn verify(&self) -> io::Result<()> {
-        let now = Signature::of_file(&self.file)?;
+        let now = Signature::for_file(&self.file)?;
         let same = if self.tag.is_hash { now.same_content(&self.signature) } else { now == self.signature };
         if same { Ok(()) } else { Err(BodyChanged.into()) }
     }
@@ -151,7 +151,7 @@ pub(super) fn open(path: &ObjectPath<'_>, operation: &'static str) -> StoreResul
         return Ok(None);
     }
     let signature = Signature::of(&stat);
-    let tag = Tag::of_file(path.folder, &fd, &signature);
+    let tag = Tag::for_file(path.folder, &fd, &signature);
     Ok(Some(OpenObject { file: File::from(fd), signature, tag }))
 }
 
@@ -221,7 +221,7 @@ mod tests {
         };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         for writable in [true, false] {
-            let folders = Folders::of_mounts(vec![mount(writable)]).unwrap();
+            let folders = Folders::from_mounts(vec![mount(writable)]).unwrap();
             for (key, is_linked, exists) in [
                 ("top", false, true),
                 ("a/b/file", false, true),

@@ -59,7 +59,7 @@ impl FolderSnapshots {
     /// The entries of an open folder. `again`: the cache may be used, since this is not the first page.
     pub(super) fn entries(&self, folder: &Folder, fd: &OwnedFd, path: &Path, again: bool) -> io::Result<Entries> {
         let changes = self.changes.load(Ordering::SeqCst);
-        let signature = Signature::of_file(fd)?;
+        let signature = Signature::for_file(fd)?;
         if again {
             let kept = self.kept.lock();
             let found = kept.iter().find(|k| k.path == path && k.signature == signature && k.changes == changes);

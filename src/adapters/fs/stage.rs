@@ -98,7 +98,7 @@ pub(super) fn sweep(folder: &Folder) {
 pub(super) fn from_reader(folder: &Folder, body: &mut dyn Read) -> io::Result<Staged> {
     let staged = temporary(folder)?;
     let hash = hash_through(body, |bytes| (&staged.file).write_all(bytes))?;
-    store_hash(&staged.file, &Signature::of_file(&staged.file)?, &hash);
+    store_hash(&staged.file, &Signature::for_file(&staged.file)?, &hash);
     staged.file.sync_all()?;
     Ok(staged)
 }
@@ -124,7 +124,7 @@ pub(super) fn from_file(folder: &Folder, path: &Path, sha256: Option<&str>) -> i
     if fchmod(&file, Mode::from_raw_mode(0o666 & !umask())).is_err() {
         return Ok(None);
     }
-    store_hash(&file, &Signature::of_file(&file)?, &hash);
+    store_hash(&file, &Signature::for_file(&file)?, &hash);
     Ok(Some(Staged { file, dir: None, name: path.to_owned(), temporary: false }))
 }
 

@@ -38,7 +38,7 @@ impl FsStore {
     /// # Errors
     /// See [`FsStore::open`]; also if a name is not a folder name.
     pub fn open_named(root: &Path, names: &BucketNames) -> Result<Self, MountError> {
-        let folders = Folders::of_root(root, names)?;
+        let folders = Folders::from_root(root, names)?;
         Ok(Self::new(folders, Some(root.join(OWN_FOLDER))))
     }
 
@@ -61,7 +61,7 @@ impl FsStore {
     /// [`MountError`] if two mounts are the same folder, or their prefixes overlap.
     pub fn mounted(mounts: Vec<Mount>) -> Result<Self, MountError> {
         let state = mounts.iter().filter(|m| m.writable).min_by_key(|m| m.bucket).map(|m| m.dir.join(OWN_FOLDER));
-        let folders = Folders::of_mounts(mounts)?;
+        let folders = Folders::from_mounts(mounts)?;
         Ok(Self::new(folders, state))
     }
 

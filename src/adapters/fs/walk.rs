@@ -22,7 +22,7 @@ const TAG_TRIES_MAX: usize = 4;
 
 /// Where a page starts.
 #[derive(Debug, Clone)]
-pub(super) enum From {
+pub(super) enum WalkStart {
     Start,
     /// After this key.
     After(String),
@@ -30,7 +30,7 @@ pub(super) enum From {
     Past(String),
 }
 
-impl From {
+impl WalkStart {
     pub(super) fn token(&self) -> String {
         match self {
             Self::Start => String::new(),
@@ -99,7 +99,7 @@ pub(super) struct Walk<'a> {
     folder: &'a Folder,
     snapshots: &'a FolderSnapshots,
     prefix: &'a str,
-    from: From,
+    from: WalkStart,
     /// Whether cached folders may be used.
     again: bool,
     levels: Vec<Level>,
@@ -112,7 +112,7 @@ impl<'a> Walk<'a> {
         folder: &'a Folder,
         snapshots: &'a FolderSnapshots,
         prefix: &'a str,
-        from: From,
+        from: WalkStart,
         again: bool,
     ) -> StoreResult<Option<Self>> {
         let Some(fd) = folder.open_root()? else { return Ok(None) };
@@ -125,7 +125,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Continues from a later position.
-    pub(super) fn skip(&mut self, from: From) {
+    pub(super) fn skip(&mut self, from: WalkStart) {
         while self.levels.last().is_some_and(|level| !from.allows_in(&level.prefix)) {
             self.levels.pop();
         }
@@ -169,15 +169,15 @@ impl<'a> Walk<'a> {
                 Err(errno) if is_absent(errno) => return Ok(None),
                 Err(errno) => return Err(self.error(&file.key, "reading the metadata of", errno)),
             };
-            let tag = Tag::of_path(self.folder, &level.path.join(name), &signature);
+            let tag = Tag::for_path(self.folder, &level.path.join(name), &signature);
             // The stat is stable: the attribute belongs to an older state.
-            let tag = tag.or_else(|| (before == Some(signature)).then(|| Tag::of_stat(&signature)));
+            let tag = tag.or_else(|| (before == Some(signature)).then(|| Tag::for_stat(&signature)));
             if let Some(tag) = tag {
                 return Ok(Some(read::meta(&file.key, &signature, &tag)));
             }
             before = Some(signature);
         }
-        Ok(before.map(|signature| read::meta(&file.key, &signature, &Tag::of_stat(&signature))))
+        Ok(before.map(|signature| read::meta(&file.key, &signature, &Tag::for_stat(&signature))))
     }
 
     fn descend(&mut self, key: String) -> StoreResult<()> {

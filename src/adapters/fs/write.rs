@@ -175,8 +175,8 @@ impl FsStore {
                     synced.map_err(|errno| path.error("syncing the folder of", errno.into()))?;
                 }
                 let signature =
-                    Signature::of_file(&staged.file).map_err(|e| path.error("reading the metadata of", e))?;
-                let tag = Tag::of_file(path.folder, &staged.file, &signature);
+                    Signature::for_file(&staged.file).map_err(|e| path.error("reading the metadata of", e))?;
+                let tag = Tag::for_file(path.folder, &staged.file, &signature);
                 return Ok(read::meta(path.key, &signature, &tag));
             }
         }
@@ -314,7 +314,7 @@ mod tests {
         let path = dir.path().to_owned();
         let mount =
             Mount { bucket: Bucket::Lake, prefix: String::new(), dir: path.clone(), writable: true, hide: Vec::new() };
-        let folders = Folders::of_mounts(vec![mount]).unwrap();
+        let folders = Folders::from_mounts(vec![mount]).unwrap();
         let parent = rustix::fs::open(&path, DIRECTORY, Mode::empty()).unwrap();
         let staged = |body: &[u8]| stage::from_reader(&folders.all()[0], &mut &body[..]).unwrap();
         link_to_new(&staged(b"first"), &parent, "k").unwrap();

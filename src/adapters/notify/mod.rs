@@ -15,7 +15,7 @@ use crate::ports::NotificationTarget;
 /// Opens the targets; they need not respond yet.
 ///
 /// # Errors
-/// What can't be used, without secrets.
+/// The target that can't be used, without its secrets.
 pub fn open(config: &NotifyConfig, network: &NetworkConfig) -> Result<Vec<Arc<dyn NotificationTarget>>, String> {
     let mut targets: Vec<Arc<dyn NotificationTarget>> = Vec::with_capacity(config.targets.len());
     for target in &config.targets {

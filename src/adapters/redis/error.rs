@@ -108,7 +108,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of_server(text: &str) -> KvError {
+    fn server_error(text: &str) -> KvError {
         let value = ::redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
         kv_error("test", &value.extract_error().unwrap_err())
     }
@@ -122,7 +122,7 @@ mod tests {
             "BUSY Redis is busy running a script",
             "ERR max number of clients reached",
         ] {
-            assert!(matches!(of_server(text), KvError::Unavailable { .. }), "{text}");
+            assert!(matches!(server_error(text), KvError::Unavailable { .. }), "{text}");
         }
     }
 
@@ -137,20 +137,20 @@ mod tests {
             "MISCONF Redis is configured to save RDB snapshots",
             "ERR unknown command 'XAUTOCLAIM'",
         ] {
-            assert!(matches!(of_server(text), KvError::Refused { .. }), "{text}");
+            assert!(matches!(server_error(text), KvError::Refused { .. }), "{text}");
         }
     }
 
     #[test]
     fn key_of_another_type_is_named() {
-        let error = of_server("WRONGTYPE zset string svc:jobs:delayed");
+        let error = server_error("WRONGTYPE zset string svc:jobs:delayed");
         assert!(error.to_string().contains("expected a sorted set, found `string under svc:jobs:delayed`"), "{error}");
         for text in [
             "WRONGTYPE Operation against a key holding the wrong kind of value",
             "ERR Error running script: @user_script:1: WRONGTYPE Operation against a key",
             "ERR value is not an integer or out of range",
         ] {
-            assert!(matches!(of_server(text), KvError::Malformed { .. }), "{text}");
+            assert!(matches!(server_error(text), KvError::Malformed { .. }), "{text}");
         }
     }
 

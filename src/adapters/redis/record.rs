@@ -44,7 +44,7 @@ fn merged(parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
         if !is_new && not_before.is_nil() {
             return Ok(Some(job));
         }
-        job = unended(job);
+        job = without_outcome(job);
     }
     (job.not_before, job.reason) = (None, None);
     if !attempts.is_nil() {
@@ -63,7 +63,7 @@ fn merged(parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
 }
 
 /// Resets a job whose worker wrote its outcome, but died before ending it.
-fn unended(job: Job) -> Job {
+fn without_outcome(job: Job) -> Job {
     Job { status: JobStatus::Queued, finished_at: None, duration_ms: None, result: None, error: None, ..job }
 }
 

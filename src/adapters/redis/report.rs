@@ -184,7 +184,7 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    const WELL: &[(&str, &str)] = &[
+    const HEALTHY: &[(&str, &str)] = &[
         ("redis_version", "7.0.15"),
         ("cluster_enabled", "0"),
         ("role", "master"),
@@ -193,7 +193,7 @@ mod tests {
     ];
 
     fn findings(changed: (&str, &str), settings: Option<&[(&str, &str)]>) -> Vec<(bool, String)> {
-        let mut info = pairs(WELL);
+        let mut info = pairs(HEALTHY);
         info.insert(changed.0.into(), changed.1.into());
         let report = assess(&info, settings.map(pairs).as_ref());
         report.findings.into_iter().map(|finding| (finding.fatal, finding.problem)).collect()

@@ -212,7 +212,7 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
     }
 
-    /// The prelude's head has them from [`JobMessage::FIELDS`].
+    /// The head of the prelude lists the message fields, generated from [`JobMessage::FIELDS`].
     #[test]
     fn scripts_list_no_message_fields() {
         for source in ALL {

@@ -84,9 +84,9 @@ mod tests {
     use crate::ports::store::{Bucket, LeaseLost};
     use ureq::http::Method;
 
-    struct Left(Slug, Option<u64>);
+    struct LeaseWithTimeLeft(Slug, Option<u64>);
 
-    impl Lease for Left {
+    impl Lease for LeaseWithTimeLeft {
         fn slug(&self) -> &Slug {
             &self.0
         }
@@ -102,7 +102,7 @@ mod tests {
 
     /// The seconds signed for with `left_ms` of a lease, `millis` past the second; `None` if lost.
     fn signed(left_ms: Option<u64>, millis: i64) -> Option<u32> {
-        let lease = Left(Slug::parse("s").unwrap(), left_ms);
+        let lease = LeaseWithTimeLeft(Slug::parse("s").unwrap(), left_ms);
         let request = S3Request::new(Method::PUT, Bucket::Lake, "k", "writing").leased(Some(&lease));
         match of(&request, DateTime::from_timestamp_millis(NOW_MS + millis).unwrap()) {
             Ok(validity) => Some(validity.seconds),

@@ -11,7 +11,7 @@ use super::options::Timeouts;
 
 const ERROR_CHARS_MAX: usize = 500;
 
-/// An `Error` element. A repeated child is no reason to lose the error: the first counts.
+/// An `Error` element. If a child is repeated, the first one counts, so that the error isn't lost.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct ErrorElement {

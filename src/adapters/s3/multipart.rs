@@ -169,7 +169,7 @@ impl Drop for MultipartUpload<'_> {
     }
 }
 
-/// `x-amz-copy-source` of a key in a bucket of that name.
+/// The header `x-amz-copy-source` for a key in the named bucket.
 pub(super) fn copy_source((bucket, key): (&str, &str)) -> String {
     format!("/{}/{}", encode_path(bucket), encode_path(key))
 }

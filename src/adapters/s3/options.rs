@@ -15,15 +15,15 @@ use super::mount::{Mounts, S3Mount};
 /// Timeouts of the phases of a request. A timeout error names its phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Resolving the store's host name.
+    /// Timeout for resolving the store's host name.
     pub resolve: Duration,
-    /// Connecting, TLS included.
+    /// Timeout for connecting, including TLS.
     pub connect: Duration,
-    /// Sending the head of a request.
+    /// Timeout for sending the head of a request.
     pub send: Duration,
-    /// Without progress while sending a body.
+    /// Timeout without progress while sending a body.
     pub send_idle: Duration,
-    /// Waiting for the head of a response.
+    /// Timeout for the head of a response.
     pub response: Duration,
     /// Like `response`, for slow requests: copying, completing an upload.
     pub slow_response: Duration,

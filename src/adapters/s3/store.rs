@@ -29,7 +29,7 @@ impl S3Store {
         Ok(Self { client: Client::new(options)?, seen: Default::default(), deletes_singly: AtomicBool::new(false) })
     }
 
-    /// What signs its requests, for other services of the same account.
+    /// The credentials that sign its requests, for other services of the same account.
     pub fn credentials(&self) -> Arc<Credentials> {
         Arc::clone(&self.client.credentials)
     }

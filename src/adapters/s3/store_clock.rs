@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 /// A sample is used for one to two windows.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Stores accept dates that are off by less.
-const HARMLESS: TimeDelta = TimeDelta::seconds(30);
+const HARMLESS_SKEW: TimeDelta = TimeDelta::seconds(30);
 
 /// The maximum of the recent samples. Each is too low by the time of the response and by the truncation of `Date` to
 /// seconds, so the maximum is the best.
@@ -61,11 +61,11 @@ impl StoreClock {
     }
 
     /// Called when the store rejected a request dated `dated` at `since_boot`: whether the date of its response differs by
-    /// more than [`HARMLESS`]. If so, that sample replaces all others.
+    /// more than [`HARMLESS_SKEW`]. If so, that sample replaces all others.
     pub(super) fn corrects(&self, dated: DateTime<Utc>, since_boot: Duration) -> bool {
         let mut samples = self.0.lock();
         let Some(Samples { latest, .. }) = *samples else { return false };
-        let is_far = (latest + delta(since_boot) - dated).abs() > HARMLESS;
+        let is_far = (latest + delta(since_boot) - dated).abs() > HARMLESS_SKEW;
         if is_far {
             *samples = Some(Samples::first(since_boot, latest));
         }

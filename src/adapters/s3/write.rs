@@ -27,7 +27,7 @@ use super::store::S3Store;
 
 /// Larger bodies go in parts where a lease, a deadline or a precondition guards the write, so that the guarded request is
 /// small.
-const GUARDED_SINGLE_BYTES_MAX: u64 = 256 << 10;
+const GUARDED_PUT_BYTES_MAX: u64 = 256 << 10;
 /// Larger bodies always go in parts, several at once.
 const SINGLE_BYTES_MAX: u64 = 16 << 20;
 
@@ -100,7 +100,7 @@ impl S3Store {
     ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
         key::check(bucket, key)?;
         let (file, length) = self.open_file(bucket, key, path)?;
-        if length <= GUARDED_SINGLE_BYTES_MAX {
+        if length <= GUARDED_PUT_BYTES_MAX {
             return Ok(None);
         }
         lease.remaining()?;
@@ -138,7 +138,7 @@ impl S3Store {
         }
         let guarded =
             options.lease.is_some() || options.deadline.is_some() || options.precondition != Precondition::None;
-        let single_max = if guarded { GUARDED_SINGLE_BYTES_MAX } else { SINGLE_BYTES_MAX };
+        let single_max = if guarded { GUARDED_PUT_BYTES_MAX } else { SINGLE_BYTES_MAX };
         if body.length() <= single_max {
             return self.put_single(bucket, key, body, options);
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_kept_to_the_byte() {
+    fn text_is_kept_byte_for_byte() {
         let document = "<?xml version=\"1.0\"?>\n<a xmlns=\"u\"> <k> x &amp;&#233;&#x1F986;<![CDATA[ <y> ]]>\t</k><e/><k> </k></a>";
         assert_eq!(Document::parse(document.as_bytes()).unwrap().root, "a");
         let root = read(document).unwrap();

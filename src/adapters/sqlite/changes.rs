@@ -69,7 +69,7 @@ pub(super) fn check_all_keys(step: &KvTransaction<'_>, pipeline: &Slug) -> StepR
 }
 
 /// Moves the keys of the pipeline's window, which has been closed, to its job.
-pub(super) fn hand_over(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId) -> StepResult<()> {
+pub(super) fn move_keys_to_job(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId) -> StepResult<()> {
     step.run(
         "UPDATE change_sets SET job_id = ?2 WHERE pipeline = ?1 AND job_id IS NULL AND NOT is_all",
         [pipeline.as_str(), job_id.as_str()],
@@ -78,7 +78,7 @@ pub(super) fn hand_over(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobI
 }
 
 /// The keys of a job.
-pub(super) fn of_job(step: &KvTransaction<'_>, job_id: &JobId) -> StepResult<ChangedKeys> {
+pub(super) fn keys_of_job(step: &KvTransaction<'_>, job_id: &JobId) -> StepResult<ChangedKeys> {
     let sql = "SELECT id FROM change_sets WHERE job_id = ?1";
     let set: Option<i64> = step.sql(sql)?.query_row([job_id.as_str()], |row| row.get(0)).optional()?;
     let Some(set) = set else { return Ok(ChangedKeys::All) };

@@ -109,7 +109,7 @@ impl Db {
         step: impl FnOnce(&KvTransaction<'_>) -> StepResult<T>,
     ) -> KvResult<T> {
         let transact = || self.transact(operation, TransactionBehavior::Immediate, step);
-        let (value, wakes_claims) = failpoint::unstopped(transact)?;
+        let (value, wakes_claims) = failpoint::without_failpoints(transact)?;
         if wakes_claims {
             self.entries_added.update(|count| *count += 1);
         }

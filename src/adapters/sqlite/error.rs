@@ -66,13 +66,13 @@ impl StepError {
         match self {
             Self::Refused(reason) => KvError::Refused { operation, reason },
             Self::Malformed { expected, found } => KvError::Malformed { operation, expected, found },
-            Self::Io(source) => of_io(source, operation, &path.to_string()),
-            Self::Sql(error) => of_sql(error, operation, &path.to_string()),
+            Self::Io(source) => io_error(source, operation, &path.to_string()),
+            Self::Sql(error) => sql_error(error, operation, &path.to_string()),
         }
     }
 }
 
-fn of_io(source: io::Error, operation: &'static str, path: &str) -> KvError {
+fn io_error(source: io::Error, operation: &'static str, path: &str) -> KvError {
     match source.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             KvError::Refused { operation, reason: read_only(path) }
@@ -83,7 +83,7 @@ fn of_io(source: io::Error, operation: &'static str, path: &str) -> KvError {
     }
 }
 
-fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvError {
+fn sql_error(error: rusqlite::Error, operation: &'static str, path: &str) -> KvError {
     let unavailable = |kind, text: String| KvError::Unavailable { operation, source: io::Error::new(kind, text) };
     let Some(code) = error.sqlite_error_code() else {
         // A value has a type or range that this program doesn't write.

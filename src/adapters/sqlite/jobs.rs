@@ -50,7 +50,7 @@ impl Active {
         let mut job = self.live()?;
         if let (Some(due), Some(reason)) = (self.due, &self.reason) {
             let found = || StepError::Malformed { expected: "a reason for waiting", found: reason.clone() };
-            job = unended(job).waiting(WaitReason::parse(reason).ok_or_else(found)?, time(due), None);
+            job = without_outcome(job).waiting(WaitReason::parse(reason).ok_or_else(found)?, time(due), None);
         } else if job.status == JobStatus::Queued {
             (job.not_before, job.reason) = (None, None);
         }
@@ -84,7 +84,7 @@ pub(super) fn attempts_max(step: &KvTransaction<'_>) -> StepResult<Option<u32>> 
 }
 
 /// Resets a job whose worker wrote its outcome, but died before ending it.
-pub(super) fn unended(job: Job) -> Job {
+pub(super) fn without_outcome(job: Job) -> Job {
     if job.status.is_terminal() { Job::queued(&job.message(), job.max_attempts) } else { job }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn find_of(step: &KvTransaction<'_>, pipeline: &Slug, job_id: &JobId)
 }
 
 /// The active jobs of a pipeline, oldest first.
-pub(super) fn of_pipeline(step: &KvTransaction<'_>, pipeline: &Slug, limit: i64) -> StepResult<Vec<Active>> {
+pub(super) fn jobs_of_pipeline(step: &KvTransaction<'_>, pipeline: &Slug, limit: i64) -> StepResult<Vec<Active>> {
     let sql = format!("SELECT {COLUMNS} WHERE pipeline = ?1 ORDER BY enqueued_ms, job_id LIMIT ?2");
     let mut statement = step.sql(&sql)?;
     let rows = statement.query_map(params![pipeline.as_str(), limit], Active::read)?;
@@ -148,7 +148,7 @@ pub(super) fn enqueue(step: &KvTransaction<'_>, job: &Job) -> StepResult<bool> {
 
 /// Makes the job wait. The caller has deleted its entry.
 pub(super) fn wait(step: &KvTransaction<'_>, job: &Job, due: i64, reason: WaitReason) -> StepResult<()> {
-    let live = text(&unended(job.clone()).waiting(reason, time(due), None))?;
+    let live = text(&without_outcome(job.clone()).waiting(reason, time(due), None))?;
     let deferred = (reason == WaitReason::PipelineBusy).then_some(step.now);
     step.run(
         "UPDATE jobs SET live = ?2, entry = NULL, due_ms = ?3, reason = ?4, publishing = 0,

@@ -49,7 +49,7 @@ impl JobRegistry for SqliteKv {
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
         self.adopt()?;
         self.db.read("active jobs", |step| {
-            let active = jobs::of_pipeline(step, pipeline, sql_count(limit))?;
+            let active = jobs::jobs_of_pipeline(step, pipeline, sql_count(limit))?;
             active.iter().map(|job| job.current(step)).collect()
         })
     }

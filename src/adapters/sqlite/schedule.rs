@@ -79,7 +79,7 @@ impl Schedule for SqliteKv {
     }
 
     fn changed_keys(&self, job_id: &JobId) -> KvResult<ChangedKeys> {
-        self.db.read("changed keys", |step| changes::of_job(step, job_id))
+        self.db.read("changed keys", |step| changes::keys_of_job(step, job_id))
     }
 
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
@@ -109,7 +109,7 @@ impl Schedule for SqliteKv {
                 return Ok(false);
             }
             jobs::enqueue(step, job)?;
-            changes::hand_over(step, &job.pipeline, &job.job_id)?;
+            changes::move_keys_to_job(step, &job.pipeline, &job.job_id)?;
             Ok(true)
         })
     }

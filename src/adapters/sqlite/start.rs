@@ -105,7 +105,7 @@ fn find_or_insert(step: &KvTransaction<'_>, message: &JobMessage, entry: i64, at
             if let Some(other) = active.entry.filter(|other| *other != entry) {
                 entries::remove(step, other)?;
             }
-            Ok(jobs::unended(active.live()?))
+            Ok(jobs::without_outcome(active.live()?))
         }
         None => {
             let job = Job::queued(message, attempts_max);

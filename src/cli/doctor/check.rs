@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 
 /// Longest time of a check. Checks run concurrently.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(40);
@@ -14,7 +14,7 @@ const CHECK_TIME_MAX: Duration = Duration::from_secs(40);
 pub(super) struct CheckSpec {
     pub(super) name: &'static str,
     /// Returns at least one finding.
-    pub(super) run: fn(&Surroundings) -> Vec<CheckResult>,
+    pub(super) run: fn(&DoctorContext) -> Vec<CheckResult>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,14 +74,14 @@ pub(super) struct RunningCheck {
 }
 
 impl RunningCheck {
-    pub(super) fn start(check: &'static CheckSpec, surroundings: &Arc<Surroundings>) -> Self {
-        Self::start_within(check, surroundings, CHECK_TIME_MAX)
+    pub(super) fn start(check: &'static CheckSpec, context: &Arc<DoctorContext>) -> Self {
+        Self::start_within(check, context, CHECK_TIME_MAX)
     }
 
-    fn start_within(check: &'static CheckSpec, surroundings: &Arc<Surroundings>, time: Duration) -> Self {
+    fn start_within(check: &'static CheckSpec, context: &Arc<DoctorContext>, time: Duration) -> Self {
         let (give, findings) = crossbeam_channel::bounded(1);
-        let surroundings = Arc::clone(surroundings);
-        let body = move || drop(give.send((check.run)(&surroundings)));
+        let context = Arc::clone(context);
+        let body = move || drop(give.send((check.run)(&context)));
         // Without a thread the channel is disconnected, which is reported.
         drop(std::thread::Builder::new().name(check.name.into()).spawn(body));
         Self { name: check.name, findings, deadline: Instant::now() + time }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn failing_or_hanging_check_is_a_problem_and_affects_no_other() {
-        let nothing = Arc::new(Surroundings::of(&crate::config::Environment {
+        let nothing = Arc::new(DoctorContext::of(&crate::config::Environment {
             get: &|_| None,
             read: &|_| Err(std::io::ErrorKind::NotFound.into()),
         }));

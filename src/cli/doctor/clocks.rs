@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::check::CheckResult;
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 use crate::cli::services::{Backend, Services};
 use crate::ports::ObjectStore;
 use crate::ports::store::Bucket;
@@ -13,16 +13,16 @@ const SKEW_FREE_S: i64 = 5;
 /// Approximate skew above which the store rejects requests whose signature expires with a lease.
 const SKEW_S_MAX: i64 = 60;
 
-pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn skew(around: &DoctorContext) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     if let Ok(Backend::S3(store)) = around.backend() {
         // Every response has a date, including rejections.
         let _ = store.list(Bucket::Pipelines, "", None, None, 1);
-        findings.extend(store.clock_skew().map(|ahead| judge("the object store", ahead)));
+        findings.extend(store.clock_skew().map(|ahead| assess("the object store", ahead)));
     }
     if let Ok(kv) = around.kv() {
         let now = || Services::clock().now();
-        findings.extend(kv.time().ok().flatten().map(|time| judge("the key-value store", now() - time)));
+        findings.extend(kv.time().ok().flatten().map(|time| assess("the key-value store", now() - time)));
     }
     if findings.is_empty() {
         findings.push(CheckResult::skipped("no store reported the time of another clock"));
@@ -30,7 +30,7 @@ pub(super) fn skew(around: &Surroundings) -> Vec<CheckResult> {
     findings
 }
 
-fn judge(whose: &str, ahead: TimeDelta) -> CheckResult {
+fn assess(whose: &str, ahead: TimeDelta) -> CheckResult {
     let seconds = ahead.num_seconds();
     let far = seconds.abs();
     let found =
@@ -58,8 +58,8 @@ mod tests {
             (61, Severity::Problem),
             (-4_000, Severity::Problem),
         ] {
-            assert_eq!(judge("x", TimeDelta::seconds(seconds)).level, level, "{seconds}");
+            assert_eq!(assess("x", TimeDelta::seconds(seconds)).level, level, "{seconds}");
         }
-        assert_eq!(judge("x", TimeDelta::seconds(-90)).message, "this machine's clock is 90 s behind that of x");
+        assert_eq!(assess("x", TimeDelta::seconds(-90)).message, "this machine's clock is 90 s behind that of x");
     }
 }

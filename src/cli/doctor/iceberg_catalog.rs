@@ -1,16 +1,16 @@
 //! Checks whether the Iceberg catalog can be used.
 
 use super::check::CheckResult;
+use super::context::DoctorContext;
 use super::objects::store_missing;
-use super::surroundings::Surroundings;
 use super::worker;
 use crate::cli::services::open_catalog;
 
-pub(super) fn access(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn access(around: &DoctorContext) -> Vec<CheckResult> {
     vec![checked(around).unwrap_or_else(|result| result)]
 }
 
-fn checked(around: &Surroundings) -> Result<CheckResult, CheckResult> {
+fn checked(around: &DoctorContext) -> Result<CheckResult, CheckResult> {
     let config = worker::config(around)?;
     let opened = open_catalog(config.catalog.as_ref(), &config.objects, around.backend().map_err(store_missing)?);
     let opened = opened.map_err(|error| CheckResult::problem(error, "correct SVC_ICEBERG_CATALOG_URL"))?;

@@ -1,12 +1,12 @@
 //! The key-value store: availability, safety, and the state of the queue.
 
 use super::check::CheckResult;
-use super::surroundings::{Missing, Surroundings};
+use super::context::{DoctorContext, Missing};
 use crate::ports::Kv;
 use crate::ports::kv::{Diagnose, KvError};
 
 /// The store, or the finding if it can't be opened.
-fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<CheckResult>> {
+fn kv(around: &DoctorContext) -> Result<&dyn Kv, Vec<CheckResult>> {
     around.kv().map_err(|missing| {
         vec![match missing {
             Missing::NotNamed => CheckResult::skipped("the environment doesn't set the key-value store"),
@@ -19,7 +19,7 @@ fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<CheckResult>> {
     })
 }
 
-pub(super) fn health(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn health(around: &DoctorContext) -> Vec<CheckResult> {
     let kv = match kv(around) {
         Ok(kv) => kv,
         Err(findings) => return findings,
@@ -72,7 +72,7 @@ fn refused_writes(reason: &str) -> &'static str {
     )
 }
 
-pub(super) fn queue(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn queue(around: &DoctorContext) -> Vec<CheckResult> {
     let kv = match around.kv() {
         Ok(kv) => kv,
         Err(_) => return vec![CheckResult::skipped("no key-value store to check")],

@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::cgroup;
 use super::check::CheckResult;
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 use super::worker;
 use crate::config::{StoreEndpoint, WithWarnings, WorkerConfig};
 use crate::system::free_bytes;
@@ -28,7 +28,7 @@ fn runs_bytes(config: &WorkerConfig) -> u64 {
     config.run_memory_bytes.saturating_mul(config.concurrency as u64)
 }
 
-pub(super) fn scratch(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn scratch(around: &DoctorContext) -> Vec<CheckResult> {
     let config = match worker::config(around) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
@@ -73,12 +73,12 @@ pub(super) fn existing(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|path| path.exists()).map(Path::to_owned)
 }
 
-pub(super) fn descriptors(_: &Surroundings) -> Vec<CheckResult> {
-    vec![judge_descriptors(getrlimit(Resource::Nofile).current)]
+pub(super) fn descriptors(_: &DoctorContext) -> Vec<CheckResult> {
+    vec![assess_descriptors(getrlimit(Resource::Nofile).current)]
 }
 
 /// `None`: unlimited.
-fn judge_descriptors(limit: Option<u64>) -> CheckResult {
+fn assess_descriptors(limit: Option<u64>) -> CheckResult {
     match limit {
         Some(limit) if limit < DESCRIPTORS_MIN => CheckResult::warning(
             format!("this process may open {limit} file descriptors, expected at least {DESCRIPTORS_MIN}"),
@@ -90,7 +90,7 @@ fn judge_descriptors(limit: Option<u64>) -> CheckResult {
 }
 
 /// For objects in folders: whether other users than the service's user and group have access.
-pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn data_folder(around: &DoctorContext) -> Vec<CheckResult> {
     let Ok(WithWarnings { config, .. }) = &around.objects else {
         return vec![CheckResult::skipped("the environment doesn't set the object store")];
     };
@@ -115,7 +115,7 @@ pub(super) fn data_folder(around: &Surroundings) -> Vec<CheckResult> {
     }]
 }
 
-pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn memory(around: &DoctorContext) -> Vec<CheckResult> {
     let config = match worker::config(around) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
@@ -128,10 +128,10 @@ pub(super) fn memory(around: &Surroundings) -> Vec<CheckResult> {
     );
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let processes = PROCESSOR_BYTES.saturating_mul(processors as u64);
-    vec![judge(runs_bytes(config).saturating_add(processes), has, &text)]
+    vec![assess(runs_bytes(config).saturating_add(processes), has, &text)]
 }
 
-fn judge(runs: u64, has: u64, text: &str) -> CheckResult {
+fn assess(runs: u64, has: u64, text: &str) -> CheckResult {
     let found = format!("{text} of the {} that this process may use", HumanBytes(has));
     let advice = "lower one of them: a worker that uses too much memory is killed, and its jobs start again";
     match runs.saturating_add(WORKER_BYTES) {
@@ -164,7 +164,7 @@ mod tests {
             (4 * GIB, 4 * GIB, Severity::Problem),
             (u64::MAX, 4 * GIB, Severity::Problem),
         ] {
-            assert_eq!(judge(runs, has, "").level, level, "{runs} of {has}");
+            assert_eq!(assess(runs, has, "").level, level, "{runs} of {has}");
         }
         assert!(memory_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }

@@ -7,6 +7,7 @@
 mod cgroup;
 mod check;
 mod clocks;
+mod context;
 mod event_queue;
 mod iceberg_catalog;
 mod kv;
@@ -16,7 +17,6 @@ mod peers;
 mod proxy;
 mod secrets;
 mod settings;
-mod surroundings;
 mod tables;
 mod web;
 mod webhook;
@@ -33,7 +33,7 @@ use super::embedded::Embedded;
 use super::plain::plain;
 use crate::config::Environment;
 use check::{CheckResult, CheckSpec, RunningCheck, Severity};
-use surroundings::Surroundings;
+use context::DoctorContext;
 
 /// In the order of the report.
 const CHECKS: &[CheckSpec] = &[
@@ -68,12 +68,12 @@ const CHECKS: &[CheckSpec] = &[
 /// # Errors
 /// `--data` is not a folder of `lakemill up`, or stdout can't be written.
 pub fn run(args: &DoctorArgs) -> Result<bool, CommandError> {
-    let process = Environment::of_process();
-    let surroundings = Arc::new(match &args.data {
-        Some(root) => Surroundings::of_folder(&Embedded::open(root)?, &process)?,
-        None => Surroundings::of(&process),
+    let process = Environment::from_process();
+    let context = Arc::new(match &args.data {
+        Some(root) => DoctorContext::for_folder(&Embedded::open(root)?, &process)?,
+        None => DoctorContext::of(&process),
     });
-    let running: Vec<RunningCheck> = CHECKS.iter().map(|check| RunningCheck::start(check, &surroundings)).collect();
+    let running: Vec<RunningCheck> = CHECKS.iter().map(|check| RunningCheck::start(check, &context)).collect();
     let mut out = std::io::stdout().lock();
     let written = if args.json { write_json(running, &mut out) } else { write_text(running, &mut out) };
     Ok(written.map_err(|error| error.to_string())?)

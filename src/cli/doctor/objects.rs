@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use super::check::CheckResult;
-use super::surroundings::{Missing, Surroundings};
+use super::context::{DoctorContext, Missing};
 use crate::cli::services::Backend;
 use crate::config::Buckets;
 use crate::domain::layout::probe_key;
@@ -13,23 +13,23 @@ use crate::ports::store::{Bucket, StoreError, StoreResult, WriteOptions};
 
 /// Time limit of a probe's write.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
-const NOT_NAMED: &str = "the environment doesn't set the object store";
+const NOT_SET: &str = "the environment doesn't set the object store";
 
 /// The store, or the finding if it can't be opened.
-fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
+fn store(around: &DoctorContext) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
     around.store().map_err(|missing| vec![store_missing(missing)])
 }
 
 pub(super) fn store_missing(missing: Missing) -> CheckResult {
     match missing {
-        Missing::NotNamed => CheckResult::skipped(NOT_NAMED),
+        Missing::NotNamed => CheckResult::skipped(NOT_SET),
         Missing::NotMade(what) => CheckResult::skipped(format!("`{what}` does not exist yet")),
         Missing::CannotBeOpened(why) => CheckResult::problem(why, "correct OBJ_ENDPOINT_URL, or SVC_CA_FILE"),
     }
 }
 
 /// A bucket with its own name.
-fn named(around: &Surroundings, bucket: Bucket) -> String {
+fn named(around: &DoctorContext, bucket: Bucket) -> String {
     let buckets: Option<&Buckets> = around.objects.as_ref().ok().map(|loaded| &loaded.config.buckets);
     let name = buckets.map_or("", |buckets| match bucket {
         Bucket::Pipelines => &buckets.pipelines,
@@ -52,7 +52,7 @@ pub(super) fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()>
     store.list(bucket, "", None, None, 1).map(drop)
 }
 
-pub(super) fn buckets(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn buckets(around: &DoctorContext) -> Vec<CheckResult> {
     let store = match store(around) {
         Ok(store) => store,
         Err(findings) => return findings,
@@ -62,14 +62,14 @@ pub(super) fn buckets(around: &Surroundings) -> Vec<CheckResult> {
         match listed(store, bucket) {
             Ok(()) => findings.push(CheckResult::ok(format!("{} can be listed", named(around, bucket)))),
             // The other buckets would report the same, each after its timeout.
-            Err(error @ StoreError::Transient { .. }) => return vec![of_error(bucket, &error)],
-            Err(error) => findings.push(of_error(bucket, &error)),
+            Err(error @ StoreError::Transient { .. }) => return vec![store_failure(bucket, &error)],
+            Err(error) => findings.push(store_failure(bucket, &error)),
         }
     }
     findings
 }
 
-fn of_error(bucket: Bucket, error: &StoreError) -> CheckResult {
+fn store_failure(bucket: Bucket, error: &StoreError) -> CheckResult {
     let advice = match error {
         StoreError::BucketNotFound { .. } => format!("create it, or correct {}", variable(bucket)),
         StoreError::AccessDenied { .. } => {
@@ -110,7 +110,7 @@ fn unreachable_store(why: &str) -> &'static str {
     }
 }
 
-pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn round_trip(around: &DoctorContext) -> Vec<CheckResult> {
     let store = match store(around) {
         Ok(store) => store,
         Err(findings) => return findings,
@@ -134,7 +134,7 @@ pub(super) fn round_trip(around: &Surroundings) -> Vec<CheckResult> {
                 "check that the credentials may write, read and delete; if a policy denies signatures in the query \
                  (s3:authType), set OBJ_SIGNATURE=header",
             ),
-            Err(error) => of_error(bucket, &error),
+            Err(error) => store_failure(bucket, &error),
         });
     }
     findings
@@ -156,7 +156,7 @@ fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> 
     Ok(read? && store.head(bucket, &key)?.is_none())
 }
 
-pub(super) fn features(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn features(around: &DoctorContext) -> Vec<CheckResult> {
     let backend = match around.backend() {
         Ok(backend) => backend,
         Err(missing) => return vec![store_missing(missing)],
@@ -184,7 +184,7 @@ pub(super) fn features(around: &Surroundings) -> Vec<CheckResult> {
                     tagless.push(named(around, bucket));
                 }
             }
-            Err(error) => return vec![of_error(bucket, &error)],
+            Err(error) => return vec![store_failure(bucket, &error)],
         }
     }
     let mut findings = Vec::new();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::check::CheckResult;
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 use super::worker;
 use crate::cli::probe::{ProbeResult, post};
 use crate::config::{Secret, WebConfig, WithWarnings};
@@ -13,7 +13,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// The test event that stores send to a webhook; it has no effect.
 const TEST_EVENT: &str = r#"{"Event":"s3:TestEvent"}"#;
 
-pub(super) fn secrets(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn secrets(around: &DoctorContext) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     if let (Ok(WithWarnings { config, .. }), Some(at)) = (&around.worker, around.worker_address()) {
         findings.extend(webhook(at, &config.webhook_secret));

@@ -1,7 +1,7 @@
 //! Whether secrets are strong enough. Never shows one.
 
 use super::check::CheckResult;
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 use crate::adapters::password::PasswordHash;
 use crate::config::{KvConfig, Secret, WithWarnings};
 
@@ -12,7 +12,7 @@ const KNOWN: &[&str] =
     &["admin", "changeme", "change-me", "example", "lakemill", "minioadmin", "password", "secret", "test", "token"];
 const REPLACE_ADVICE: &str = "create a new one, e.g. with `openssl rand -hex 32`, and replace it wherever it is used";
 
-pub(super) fn strength(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn strength(around: &DoctorContext) -> Vec<CheckResult> {
     let secrets = secrets(around);
     if secrets.is_empty() {
         return vec![CheckResult::skipped("the environment is incomplete")];
@@ -34,7 +34,7 @@ pub(super) fn strength(around: &Surroundings) -> Vec<CheckResult> {
 }
 
 /// The secrets that can be judged, with their variables.
-fn secrets(around: &Surroundings) -> Vec<(&'static str, &Secret)> {
+fn secrets(around: &DoctorContext) -> Vec<(&'static str, &Secret)> {
     let mut secrets = Vec::new();
     if let Ok(WithWarnings { config, .. }) = &around.worker {
         secrets.push(("SVC_WORKER_TOKEN", &config.worker_token));
@@ -62,8 +62,8 @@ fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
     })
 }
 
-/// A bcrypt hash has no parameters to judge here.
-fn password_hash(around: &Surroundings) -> Option<CheckResult> {
+/// A bcrypt hash has no parameters to assess here.
+fn password_hash(around: &DoctorContext) -> Option<CheckResult> {
     let hash = around.web.as_ref().ok()?.config.password_hash.reveal();
     let error = PasswordHash::parse(hash).err().filter(|_| hash.starts_with("$argon2id$"))?;
     let advice = "create one with `lakemill hash-password`";
@@ -71,7 +71,7 @@ fn password_hash(around: &Surroundings) -> Option<CheckResult> {
 }
 
 /// A Redis on another machine without a password is open to its whole network.
-fn open_redis(around: &Surroundings) -> Option<CheckResult> {
+fn open_redis(around: &DoctorContext) -> Option<CheckResult> {
     let url = match &around.kv.as_ref().ok()?.config {
         KvConfig::Redis(url) => url::Url::parse(url.reveal()).ok()?,
         KvConfig::Sqlite(_) => return None,
@@ -90,7 +90,7 @@ fn open_redis(around: &Surroundings) -> Option<CheckResult> {
     })
 }
 
-fn metrics(around: &Surroundings) -> Option<CheckResult> {
+fn metrics(around: &DoctorContext) -> Option<CheckResult> {
     let config = &around.worker.as_ref().ok()?.config;
     config.server.metrics_token.is_none().then(|| {
         CheckResult::ok(

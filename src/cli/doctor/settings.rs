@@ -1,7 +1,7 @@
 //! The environments of the two services.
 
 use super::check::CheckResult;
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 use crate::config::{EnvironmentError, Fault, WebConfig, WithWarnings};
 
 /// The variable that only a worker's environment (or a web service's) sets.
@@ -9,7 +9,7 @@ const WORKER_ONLY: &str = "SVC_WEBHOOK_SECRET";
 const WEB_ONLY: &str = "SVC_ADMIN_PASSWORD_HASH";
 const LIST: &str = "docs/configuration.md lists every variable";
 
-pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn worker(around: &DoctorContext) -> Vec<CheckResult> {
     let web_alone = lacks(&around.worker, WORKER_ONLY) && !lacks(&around.web, WEB_ONLY);
     if web_alone {
         return vec![CheckResult::skipped(format!(
@@ -19,7 +19,7 @@ pub(super) fn worker(around: &Surroundings) -> Vec<CheckResult> {
     of("worker", &around.worker, &[])
 }
 
-pub(super) fn web(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn web(around: &DoctorContext) -> Vec<CheckResult> {
     if lacks(&around.web, WEB_ONLY) && around.is_folder {
         let message = format!("the folder has no generated password, and {WEB_ONLY} is not set");
         return vec![CheckResult::skipped(format!("{message}: run `doctor` with the environment of `up`"))];
@@ -61,13 +61,13 @@ fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, repo
                 true => {
                     vec![CheckResult::problem(format!("`lakemill {service}` can't start"), "fix the problems above")]
                 }
-                false => own.into_iter().map(of_fault).collect(),
+                false => own.into_iter().map(fault_result).collect(),
             }
         }
     }
 }
 
-fn of_fault(fault: &Fault) -> CheckResult {
+fn fault_result(fault: &Fault) -> CheckResult {
     let name = fault.name();
     let advice = match fault {
         Fault::Missing { .. } => format!("set {name}; {LIST}"),

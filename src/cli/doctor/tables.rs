@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::check::CheckResult;
+use super::context::DoctorContext;
 use super::objects::store_missing;
-use super::surroundings::Surroundings;
 use crate::pipelines::slugs;
 use crate::pipelines::tables::{PublishedLog, TableError, TableStore, published_log, tables};
 use crate::ports::ObjectStore;
@@ -13,7 +13,7 @@ use crate::ports::store::Bucket;
 /// The tables that can't be compared within this time are left out. Shorter than a check may take.
 const TIME_MAX: Duration = Duration::from_secs(20);
 /// Broken logs that are named.
-const NAMED_MAX: usize = 5;
+const LISTED_MAX: usize = 5;
 
 #[derive(Default)]
 struct Compared {
@@ -24,7 +24,7 @@ struct Compared {
     is_cut: bool,
 }
 
-pub(super) fn logs(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn logs(around: &DoctorContext) -> Vec<CheckResult> {
     let store = match around.store() {
         Ok(store) => store,
         Err(missing) => return vec![store_missing(missing)],
@@ -68,8 +68,8 @@ impl Compared {
 
     fn into_findings(self) -> Vec<CheckResult> {
         let Self { sound, pending, mut broken, is_cut } = self;
-        let more = broken.len().saturating_sub(NAMED_MAX);
-        broken.truncate(NAMED_MAX);
+        let more = broken.len().saturating_sub(LISTED_MAX);
+        broken.truncate(LISTED_MAX);
         if more > 0 {
             let advice = "run `lakemill verify PIPELINE` for each pipeline";
             broken.push(CheckResult::problem(format!("{more} more are broken"), advice));

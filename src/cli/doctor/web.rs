@@ -7,8 +7,8 @@ use std::path::Path;
 use indicatif::HumanBytes;
 
 use super::check::CheckResult;
+use super::context::{DoctorContext, WebService, web_service_at};
 use super::machine::existing;
-use super::surroundings::{Surroundings, WebService, web_service_at};
 use crate::cli::expressions::processes;
 use crate::cli::probe::{WEB_PORT, own_address};
 use crate::config::{WebConfig, WithWarnings};
@@ -19,11 +19,11 @@ use crate::system::free_bytes;
 const FOLDERS_DEEP_MAX: u32 = 4;
 const NO_WEB: &str = "this is not a complete environment of `lakemill web`";
 
-fn config(around: &Surroundings) -> Option<&WebConfig> {
+fn config(around: &DoctorContext) -> Option<&WebConfig> {
     around.web.as_ref().ok().map(|WithWarnings { config, .. }| config)
 }
 
-pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn answers(around: &DoctorContext) -> Vec<CheckResult> {
     let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WEB)] };
     let (bind, port) = (config.server.bind, config.server.port);
     if port == 0 {
@@ -71,7 +71,7 @@ fn running_service(at: SocketAddr) -> Option<CheckResult> {
     }
 }
 
-pub(super) fn cache(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn cache(around: &DoctorContext) -> Vec<CheckResult> {
     let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WEB)] };
     let folder = &config.cache_dir;
     let shown = folder.display();
@@ -113,14 +113,14 @@ fn folder_bytes(folder: &Path, deep: u32) -> u64 {
 }
 
 /// Starts a process for SQL, and reports its confinement.
-pub(super) fn sandbox(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn sandbox(around: &DoctorContext) -> Vec<CheckResult> {
     if around.web.is_err() && around.worker.is_err() {
         return vec![CheckResult::skipped("this is not a complete environment of `lakemill web` or `lakemill worker`")];
     }
     let child = processes(1).and_then(|processes| processes.child().map_err(|error| error.to_string()));
     let confinement = child.map(|child| child.confinement());
     vec![match confinement {
-        Ok(Some(confinement)) => judge(confinement),
+        Ok(Some(confinement)) => assess(confinement),
         Ok(None) => CheckResult::problem("an SQL process didn't report its confinement", START),
         Err(error) => CheckResult::problem(error, START),
     }]
@@ -130,7 +130,7 @@ pub(super) fn sandbox(around: &Surroundings) -> Vec<CheckResult> {
 const START: &str =
     "check that `lakemill-sql` is installed and of the same build, and that memory and processes are available";
 
-fn judge(confinement: Confinement) -> CheckResult {
+fn assess(confinement: Confinement) -> CheckResult {
     let namespaces = if confinement.namespaces { ", in their own namespaces" } else { "" };
     match confinement.landlock {
         Confined::Fully | Confined::Partly if !confinement.syscalls => CheckResult::warning(
@@ -167,7 +167,7 @@ mod tests {
             (Confined::Not, true, Severity::Warning, "no Landlock"),
             (Confined::Not, false, Severity::Warning, "no Landlock"),
         ] {
-            let found = judge(Confinement { landlock, landlock_abi: None, syscalls, namespaces: true });
+            let found = assess(Confinement { landlock, landlock_abi: None, syscalls, namespaces: true });
             assert!(found.level == level && found.message.contains(part), "{found:?}");
             assert_eq!(found.advice.is_some(), level == Severity::Warning);
         }

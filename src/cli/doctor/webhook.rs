@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::check::CheckResult;
+use super::context::DoctorContext;
 use super::objects::{listed, store_missing};
-use super::surroundings::Surroundings;
 use super::worker::{ask, is_of_this_machine};
 use crate::cli::probe::ProbeResult;
 use crate::cli::services::Backend;
@@ -12,9 +12,9 @@ use crate::cli::webhook::reports_new_files;
 use crate::ports::store::Bucket;
 
 /// Reconciliation at this interval replaces notifications.
-const OFTEN: Duration = Duration::from_secs(3_600);
+const FREQUENT: Duration = Duration::from_secs(3_600);
 
-pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn rule(around: &DoctorContext) -> Vec<CheckResult> {
     let store = match around.backend() {
         Ok(Backend::S3(store)) => store,
         Ok(Backend::Folder(_)) => {
@@ -26,7 +26,7 @@ pub(super) fn rule(around: &Surroundings) -> Vec<CheckResult> {
         return vec![CheckResult::skipped(format!("reading the lake bucket failed: {error}"))];
     }
     let every = around.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
-    let every = every.filter(|every| *every <= OFTEN);
+    let every = every.filter(|every| *every <= FREQUENT);
     let reconciled = every.map(|every| {
         let seconds = every.as_secs();
         format!("no notifications; the lake is compared every {seconds} s (SVC_RECONCILE_SECONDS)")

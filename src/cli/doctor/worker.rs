@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::check::CheckResult;
-use super::surroundings::{Surroundings, WebService, web_service_at};
+use super::context::{DoctorContext, WebService, web_service_at};
 use crate::cli::probe::{self, ProbeResult, own_address};
 use crate::config::WorkerConfig;
 
@@ -16,14 +16,14 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
 /// The worker's config; otherwise the result of a check that needs it.
-pub(super) fn config(around: &Surroundings) -> Result<&WorkerConfig, CheckResult> {
+pub(super) fn config(around: &DoctorContext) -> Result<&WorkerConfig, CheckResult> {
     match &around.worker {
         Ok(loaded) => Ok(&loaded.config),
         Err(_) => Err(CheckResult::skipped("the worker's environment is incomplete")),
     }
 }
 
-pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn answers(around: &DoctorContext) -> Vec<CheckResult> {
     let config = match config(around) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
@@ -41,7 +41,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
         Ok(_) => CheckResult::ok(format!("not running here; port {port} is free")),
         Err(error) => match error.kind() {
             ErrorKind::AddrInUse | ErrorKind::PermissionDenied => match ask(at, "GET", "/health") {
-                ProbeResult::Http(status, body) => judge(port, status, &body),
+                ProbeResult::Http(status, body) => assess(port, status, &body),
                 ProbeResult::Nobody if error.kind() == ErrorKind::PermissionDenied => CheckResult::warning(
                     format!("not running here, and this user may not listen on port {port}"),
                     "set PORT to 1024 or more, or permit the service's user to listen on it",
@@ -60,7 +60,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<CheckResult> {
 /// The shared PORT, `port`, belongs to the web service.
 fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
     match ask(at, "GET", "/health") {
-        ProbeResult::Http(status, body) if is_worker(&body) => judge(at.port(), status, &body),
+        ProbeResult::Http(status, body) if is_worker(&body) => assess(at.port(), status, &body),
         ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => CheckResult::skipped(format!(
             "the web service uses PORT {port}, and no worker responds at {at}: to check it, run `PORT=… lakemill \
              doctor` with the worker's port"
@@ -69,7 +69,7 @@ fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
 }
 
 /// Events that the worker of this machine rejected recently, from its metrics.
-pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn refused_events(around: &DoctorContext) -> Vec<CheckResult> {
     let config = match config(around) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
@@ -80,7 +80,7 @@ pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
     let bearer = config.server.metrics_token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
     let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
     vec![match probe::ask(&format!("http://{at}/metrics"), "GET", &headers, ANSWER_TIME_MAX) {
-        ProbeResult::Http(200, metrics) => judge_events(&metrics),
+        ProbeResult::Http(200, metrics) => assess_events(&metrics),
         ProbeResult::Http(status, _) => {
             CheckResult::skipped(format!("the worker answers /metrics with status {status}"))
         }
@@ -89,7 +89,7 @@ pub(super) fn refused_events(around: &Surroundings) -> Vec<CheckResult> {
     }]
 }
 
-fn judge_events(metrics: &str) -> CheckResult {
+fn assess_events(metrics: &str) -> CheckResult {
     const TOTAL: &str = "lakemill_events_refused_total{reason=\"";
     let age = metrics.lines().find_map(|line| line.strip_prefix("lakemill_events_refused_age_seconds ")?.parse().ok());
     let age: f64 = age.unwrap_or(f64::INFINITY);
@@ -123,7 +123,7 @@ pub(super) fn is_of_this_machine(bind: IpAddr) -> bool {
     !TcpListener::bind((bind, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
 }
 
-fn judge(port: u16, status: u16, body: &str) -> CheckResult {
+fn assess(port: u16, status: u16, body: &str) -> CheckResult {
     let is_worker = is_worker(body);
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     match (status, is_worker) {
@@ -155,12 +155,12 @@ mod tests {
     use crate::cli::doctor::check::Severity;
 
     #[test]
-    fn events_that_were_rejected_lately_are_a_warning_with_their_reasons() {
+    fn recently_rejected_events_are_a_warning_with_their_reasons() {
         let counts = "lakemill_events_refused_total{reason=\"no_secret\"} 0\n\
                       lakemill_events_refused_total{reason=\"wrong_secret\"} 1000\n";
-        assert_eq!(judge_events(counts).level, Severity::Ok);
-        assert_eq!(judge_events(&format!("{counts}lakemill_events_refused_age_seconds 90000\n")).level, Severity::Ok);
-        let found = judge_events(&format!("{counts}lakemill_events_refused_age_seconds 12.5\n"));
+        assert_eq!(assess_events(counts).level, Severity::Ok);
+        assert_eq!(assess_events(&format!("{counts}lakemill_events_refused_age_seconds 90000\n")).level, Severity::Ok);
+        let found = assess_events(&format!("{counts}lakemill_events_refused_age_seconds 12.5\n"));
         assert!(found.level == Severity::Warning && found.message.contains("(1000 wrong_secret)"), "{}", found.message);
         assert!(found.advice.unwrap().contains("SVC_WEBHOOK_SECRET"));
     }

@@ -19,7 +19,7 @@ const SEARCHED_MAX: usize = 2_000;
 
 /// A filter of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum JobFilter {
     Any,
     Failed,
     /// Queued and running.
@@ -40,21 +40,28 @@ pub(super) struct FoundJobs {
 ///
 /// # Errors
 /// A store failed.
-pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: usize) -> Result<FoundJobs, String> {
-    if which == Which::Active {
+pub(super) fn in_one(
+    services: &Services,
+    pipeline: &Slug,
+    which: JobFilter,
+    limit: usize,
+) -> Result<FoundJobs, String> {
+    if which == JobFilter::Active {
         let mut jobs = services.kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX).map_err(|error| error.to_string())?;
         jobs.reverse();
         return Ok(cut(jobs, limit));
     }
     let mut found = FoundJobs::default();
     let (mut before, mut looked_at) = (None, 0);
-    let page_jobs = if which == Which::Any { limit } else { HISTORY_PAGE_JOBS_MAX };
+    let page_jobs = if which == JobFilter::Any { limit } else { HISTORY_PAGE_JOBS_MAX };
     loop {
         let page = history::page(&*services.store, &*services.kv, pipeline, before.as_ref(), page_jobs)
             .map_err(|error| error.to_string())?;
         looked_at += page.jobs.len();
         found.unreadable.extend(page.unreadable);
-        found.jobs.extend(page.jobs.into_iter().filter(|job| which == Which::Any || job.status == JobStatus::Failed));
+        found
+            .jobs
+            .extend(page.jobs.into_iter().filter(|job| which == JobFilter::Any || job.status == JobStatus::Failed));
         before = page.next;
         if before.is_none() {
             break;
@@ -79,7 +86,7 @@ pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: 
 ///
 /// # Errors
 /// A store failed.
-pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<FoundJobs, String> {
+pub(super) fn in_all(services: &Services, which: JobFilter, limit: usize) -> Result<FoundJobs, String> {
     let (pipelines, are_all) = pipelines(services)?;
     let each = parallel_map(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
     let mut all = FoundJobs::default();

@@ -95,16 +95,16 @@ trait View {
 }
 
 /// The state of a job whose changes are shown.
-type Shown = (JobStatus, Option<(Stage, u64)>, Option<WaitReason>, u32, bool);
+type DisplayedState = (JobStatus, Option<(Stage, u64)>, Option<WaitReason>, u32, bool);
 
-fn shown(job: &Job) -> Shown {
+fn shown(job: &Job) -> DisplayedState {
     let progress = job.progress.as_ref().map(|progress| (progress.stage, progress.files_done));
     (job.status, progress, job.reason, job.attempt, job.silent_ms.is_some())
 }
 
 struct Lines {
     json: bool,
-    shown: BTreeMap<JobId, Shown>,
+    shown: BTreeMap<JobId, DisplayedState>,
 }
 
 impl View for Lines {

@@ -8,7 +8,7 @@ pub(super) use table::silence;
 
 use std::io::Write;
 
-use find::{FoundJobs, Which};
+use find::{FoundJobs, JobFilter};
 
 use super::args::JobsArgs;
 use super::command_error::CommandError;
@@ -29,16 +29,16 @@ pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
     let Some(pipeline) = &args.pipeline else {
-        let found = find::in_all(&services, which(args), usize::from(args.limit))?;
+        let found = find::in_all(&services, job_filter(args), usize::from(args.limit))?;
         write_jobs(args, &services, &found)?;
         return Ok(true);
     };
-    let found = find::in_one(&services, pipeline, which(args), usize::from(args.limit))?;
+    let found = find::in_one(&services, pipeline, job_filter(args), usize::from(args.limit))?;
     write_jobs(args, &services, &found)?;
     if found.jobs.is_empty() {
-        return match which(args) {
-            Which::Any => no_jobs(args, pipeline, &services),
-            Which::Failed | Which::Active => Ok(true),
+        return match job_filter(args) {
+            JobFilter::Any => no_jobs(args, pipeline, &services),
+            JobFilter::Failed | JobFilter::Active => Ok(true),
         };
     }
     if !args.follow {
@@ -61,11 +61,11 @@ pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     Ok(good)
 }
 
-fn which(args: &JobsArgs) -> Which {
+fn job_filter(args: &JobsArgs) -> JobFilter {
     match (args.failed, args.active) {
-        (true, _) => Which::Failed,
-        (false, true) => Which::Active,
-        (false, false) => Which::Any,
+        (true, _) => JobFilter::Failed,
+        (false, true) => JobFilter::Active,
+        (false, false) => JobFilter::Any,
     }
 }
 
@@ -82,7 +82,7 @@ fn write_jobs(args: &JobsArgs, services: &Services, found: &FoundJobs) -> Result
     let more = found.more.as_ref().filter(|_| !args.json);
     if let Some(more) = more {
         let _ = writeln!(std::io::stderr(), "{more}");
-    } else if found.jobs.is_empty() && !args.json && (args.all || which(args) != Which::Any) {
+    } else if found.jobs.is_empty() && !args.json && (args.all || job_filter(args) != JobFilter::Any) {
         let _ = writeln!(std::io::stderr(), "no such jobs");
     }
     Ok(())

@@ -279,7 +279,7 @@ j-   queued     manual         2023-11-14 22:13:20
     }
 
     #[test]
-    fn durations_have_a_fitting_unit() {
+    fn durations_have_a_suitable_unit() {
         for (ms, text) in [
             (0, "0 ms"),
             (999, "999 ms"),

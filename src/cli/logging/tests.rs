@@ -122,7 +122,7 @@ fn span_fields_come_first_and_event_fields_win() {
 }
 
 #[test]
-fn fields_cannot_take_the_place_of_the_lines_own() {
+fn fields_cannot_override_those_of_the_line() {
     check_line(
         Style::Json,
         || tracing::info!(ts = "never", level = 9, event = "other", target = "t", r#type = "csv", "true"),
@@ -152,7 +152,7 @@ fn foreign_events_are_logged_from_warn_up_and_say_where_they_come_from() {
 }
 
 #[test]
-fn long_texts_are_cut() {
+fn long_texts_are_truncated() {
     let logged = lines(Level::INFO, Style::Json, || tracing::info!(key = "ü".repeat(20_000), "long"));
     assert!(logged[0].len() < 17_000 && logged[0].ends_with("ü…\"}\n"), "{}", logged[0].len());
 }

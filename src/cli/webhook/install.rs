@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::rules;
-use super::store::{INSTEAD, describe, is_rejection, read};
+use super::store::{RECONCILE_ADVICE, describe, is_rejection, read};
 use super::target::Target;
 use crate::adapters::s3::{ConfigurationElement, NotificationConfiguration, Rule, RuleKind, S3Store};
 use crate::ports::store::Bucket;
@@ -21,7 +21,7 @@ pub(super) struct Installed {
     replaced: Vec<Rule>,
     /// Entries of other programs, which were kept.
     kept: Vec<ConfigurationElement>,
-    /// Those of `kept` that match some of the same files.
+    /// Rules in `kept` that match some of the same files.
     overlapping: Vec<Rule>,
 }
 
@@ -34,10 +34,10 @@ pub(super) fn install(store: &S3Store, target: &Target, compressed: bool) -> Res
         None => error,
     })?;
     let mut after = read(store)?;
-    if !rules::has_ours(&after, arn, compressed) {
+    if !rules::has_our_rules(&after, arn, compressed) {
         return Err(format!(
             "the store accepted the rule but does not return it: it seems not to support notifications\n\
-             {INSTEAD}"
+             {RECONCILE_ADVICE}"
         ));
     }
     // radosgw adds rules to the existing ones.
@@ -76,7 +76,7 @@ fn install_eventbridge(store: &S3Store) -> Result<Installed, String> {
     let after = read(store)?;
     if !after.has_event_bridge() {
         return Err(format!(
-            "the store accepted EventBridge but does not list it: it seems not to support it\n{INSTEAD}"
+            "the store accepted EventBridge but does not list it: it seems not to support it\n{RECONCILE_ADVICE}"
         ));
     }
     let is_other = |entry: &&ConfigurationElement| !entry.is_event_bridge();
@@ -95,7 +95,7 @@ fn install_eventbridge(store: &S3Store) -> Result<Installed, String> {
 }
 
 fn put(store: &S3Store, before: &NotificationConfiguration, arn: &str, compressed: bool) -> Result<RuleKind, String> {
-    let put = |kind| store.put_notifications(Bucket::Lake, &rules::with_ours(before, kind, arn, compressed));
+    let put = |kind| store.put_notifications(Bucket::Lake, &rules::with_our_rules(before, kind, arn, compressed));
     let [first, second] = rules::kinds_for(arn);
     let refused = match put(first) {
         Ok(()) => return Ok(first),
@@ -113,7 +113,7 @@ fn put(store: &S3Store, before: &NotificationConfiguration, arn: &str, compresse
            {again}"
     );
     Err(match rules::lines(rules::overlapping(before, arn, compressed)) {
-        overlaps if overlaps.is_empty() => format!("{refusals}\n{INSTEAD}"),
+        overlaps if overlaps.is_empty() => format!("{refusals}\n{RECONCILE_ADVICE}"),
         overlaps => format!(
             "{refusals}\n\
              some stores reject rules that match the same files as other rules; these overlap:\n\
@@ -138,7 +138,7 @@ fn verify(
     arn: &str,
     compressed: bool,
 ) -> Result<(), String> {
-    if !rules::has_ours(after, arn, compressed) {
+    if !rules::has_our_rules(after, arn, compressed) {
         return Err("the store lost the new rule when older ones were deleted: install it again".to_owned());
     }
     let has = |entry: &ConfigurationElement| match entry.rule() {

@@ -67,7 +67,7 @@ fn id_of(suffix: &str, arn: &str) -> String {
 }
 
 /// `found` with our new rules in place of earlier ones.
-pub(super) fn with_ours(
+pub(super) fn with_our_rules(
     found: &NotificationConfiguration,
     kind: RuleKind,
     arn: &str,
@@ -88,12 +88,12 @@ pub(super) fn with_ours(
     rules
 }
 
-/// Whether the store kept the rules added by [`with_ours`].
-pub(super) fn has_ours(found: &NotificationConfiguration, arn: &str, compressed: bool) -> bool {
+/// Whether the store kept the rules added by [`with_our_rules`].
+pub(super) fn has_our_rules(found: &NotificationConfiguration, arn: &str, compressed: bool) -> bool {
     suffixes(compressed).iter().all(|suffix| found.rules().any(|rule| rule.arn == arn && covers(rule, suffix)))
 }
 
-/// Rules of earlier installs that [`with_ours`] removes: those for another target or an obsolete suffix, and equivalent
+/// Rules of earlier installs that [`with_our_rules`] removes: those for another target or an obsolete suffix, and equivalent
 /// ones with another id.
 pub(super) fn superseded<'a>(
     found: &'a NotificationConfiguration,
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn rule_is_added_to_foreign_rules() {
-        let rules = with_ours(&foreign_rules(), RuleKind::Queue, "arn:minio:sqs::a:webhook", false);
+        let rules = with_our_rules(&foreign_rules(), RuleKind::Queue, "arn:minio:sqs::a:webhook", false);
         let id = id_of("csv", "arn:minio:sqs::a:webhook");
         let ours = format!(
             "<QueueConfiguration><Id>{id}</Id><Queue>arn:minio:sqs::a:webhook</Queue>\
@@ -230,8 +230,8 @@ mod tests {
              </FilterRule></S3Key></Filter></QueueConfiguration>"
         );
         assert_eq!(texts(&rules), [FOREIGN, &ours]);
-        assert!(has_ours(&rules, "arn:minio:sqs::a:webhook", false) && reports_new_files(&rules));
-        assert!(!has_ours(&rules, "arn:minio:sqs::a:webhook", true));
+        assert!(has_our_rules(&rules, "arn:minio:sqs::a:webhook", false) && reports_new_files(&rules));
+        assert!(!has_our_rules(&rules, "arn:minio:sqs::a:webhook", true));
         assert!(!reports_new_files(&foreign_rules()));
     }
 
@@ -247,25 +247,25 @@ mod tests {
 
     #[test]
     fn earlier_rules_are_replaced_whatever_their_target() {
-        let old = with_ours(&foreign_rules(), RuleKind::Queue, "arn:old", true);
+        let old = with_our_rules(&foreign_rules(), RuleKind::Queue, "arn:old", true);
         assert_eq!(old.entries().len(), 4);
-        let expected = with_ours(&foreign_rules(), RuleKind::Topic, "arn:new", false);
+        let expected = with_our_rules(&foreign_rules(), RuleKind::Topic, "arn:new", false);
         for before in [&old, &with_ids(&old, "lakemill-csv"), &with_ids(&old, "")] {
             assert_eq!(superseded(before, "arn:new", false).count(), 3);
-            assert_eq!(with_ours(before, RuleKind::Topic, "arn:new", false), expected);
+            assert_eq!(with_our_rules(before, RuleKind::Topic, "arn:new", false), expected);
         }
         assert_eq!(superseded(&old, "arn:old", true).count(), 0);
         assert_eq!(superseded(&old, "arn:old", false).count(), 2);
         // The store assigned its own id.
         let renamed = with_ids(&old, "generated");
-        assert_eq!(with_ours(&renamed, RuleKind::Queue, "arn:old", true), old);
+        assert_eq!(with_our_rules(&renamed, RuleKind::Queue, "arn:old", true), old);
         assert_eq!(superseded(&renamed, "arn:old", true).count(), 3);
     }
 
     #[test]
     fn overlapping_foreign_rules_are_kept_and_reported() {
-        let other = with_ids(&with_ours(&foreign_rules(), RuleKind::Queue, "arn:other", false), "audit-csv");
-        let both = with_ours(&other, RuleKind::Queue, "arn:new", false);
+        let other = with_ids(&with_our_rules(&foreign_rules(), RuleKind::Queue, "arn:other", false), "audit-csv");
+        let both = with_our_rules(&other, RuleKind::Queue, "arn:new", false);
         assert_eq!(both.entries().len(), 3);
         assert_eq!(superseded(&both, "arn:new", false).count(), 0);
         let overlaps: Vec<&str> = overlapping(&both, "arn:new", false).map(|rule| rule.id.as_str()).collect();
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn rules_are_shown_a_line_each() {
         let mut out = Vec::new();
-        show("svc-lake", &with_ours(&foreign_rules(), RuleKind::Queue, "arn:y", false), &mut out).unwrap();
+        show("svc-lake", &with_our_rules(&foreign_rules(), RuleKind::Queue, "arn:y", false), &mut out).unwrap();
         let expected = format!(
             "others  audit  s3:ObjectRemoved:*  prefix *  suffix *  to the queue arn:x\n\
              ours    {}  s3:ObjectCreated:*  prefix pipelines/  suffix .csv  to the queue arn:y\n",

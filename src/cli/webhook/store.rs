@@ -6,7 +6,7 @@ use crate::adapters::s3::{NotificationConfiguration, S3Store};
 use crate::ports::store::{Bucket, StoreError};
 
 /// Advice if a store has no notifications.
-pub(super) const INSTEAD: &str = "if the store has no notifications, set SVC_RECONCILE_SECONDS for the workers \
+pub(super) const RECONCILE_ADVICE: &str = "if the store has no notifications, set SVC_RECONCILE_SECONDS for the workers \
  instead (300, for example): they then compare\n\
  the lake at that interval";
 
@@ -23,7 +23,7 @@ pub(super) fn describe(error: &StoreError) -> String {
         | StoreError::InvalidKey { .. }
         | StoreError::NotFound { .. }
         | StoreError::PreconditionFailed { .. }
-        | StoreError::Transient { .. } => format!("{error}\n{INSTEAD}"),
+        | StoreError::Transient { .. } => format!("{error}\n{RECONCILE_ADVICE}"),
         StoreError::BucketNotFound { .. } | StoreError::LeaseLost(_) | StoreError::DiskFull { .. } => error.to_string(),
     }
 }

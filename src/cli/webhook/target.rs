@@ -4,15 +4,15 @@ use super::super::args::WebhookTarget;
 use crate::adapters::s3::RuleKind;
 use crate::domain::arn::Arn;
 
-const OF_STORE: &str = "Further requirements of the store:\n\
+const STORE_REQUIREMENTS: &str = "Further requirements of the store:\n\
  - The ARN's target must post to http://WORKER:PORT/events/s3 and send SVC_WEBHOOK_SECRET as its token.\n\
  - Stores with an allow-list for outbound requests (RustFS) must have the worker's origin in it.\n\
  - Some stores read rules and targets only at startup: restart such a store now.\n\
  Run `lakemill doctor` to check the connection from this machine.";
-const OF_TOPIC: &str = "The store required a topic rule instead of a queue rule (as Ceph's radosgw does): the ARN \
+const TOPIC_REQUIREMENTS: &str = "The store required a topic rule instead of a queue rule (as Ceph's radosgw does): the ARN \
  must be that of a topic whose\n\
  push endpoint is the worker's /events/s3.";
-const OF_EVENTBRIDGE: &str = "EventBridge gets all events of the bucket. Further requirements:\n\
+const EVENTBRIDGE_REQUIREMENTS: &str = "EventBridge gets all events of the bucket. Further requirements:\n\
  - A rule of EventBridge with `\"source\": [\"aws.s3\"]`, `\"detail-type\": [\"Object Created\"]` and the bucket's name \
  must send them on:\n\
  \x20  to an SQS queue, whose URL is SVC_EVENTS_SQS_URL of the workers,\n\
@@ -75,8 +75,8 @@ impl Target {
     /// Further requirements, as printed. `kind`: that of the rule.
     pub(super) fn requirements(&self, kind: RuleKind) -> String {
         match self {
-            Self::OfStore { .. } if kind == RuleKind::Topic => format!("{OF_TOPIC}\n{OF_STORE}"),
-            Self::OfStore { .. } => OF_STORE.to_owned(),
+            Self::OfStore { .. } if kind == RuleKind::Topic => format!("{TOPIC_REQUIREMENTS}\n{STORE_REQUIREMENTS}"),
+            Self::OfStore { .. } => STORE_REQUIREMENTS.to_owned(),
             Self::Sqs(arn) => {
                 let Arn { region, account, resource, .. } = arn;
                 let domain = arn.domain();
@@ -94,7 +94,7 @@ impl Target {
                  \x20 SVC_EVENTS_SNS_TOPICS={arn}\n\
                  - A queue of SQS is subscribed, and all workers have its URL in SVC_EVENTS_SQS_URL."
             ),
-            Self::EventBridge => OF_EVENTBRIDGE.to_owned(),
+            Self::EventBridge => EVENTBRIDGE_REQUIREMENTS.to_owned(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Compares the columns that a document names with those that its queries return.
 
+use super::column_references::{ColumnReference, column_references, options_column_references};
 use super::examined::{ExaminedDashboard, NamedQuery};
 use super::format::ValueClass;
-use super::needs::{Need, needs, options_needs};
 use super::problem::DashboardProblemKind;
 use super::yaml::child;
 use crate::domain::text::{did_you_mean, quoted, suggest};
@@ -47,21 +47,32 @@ impl ExaminedDashboard {
             if let Some(options) = param.options_query()
                 && let Some(columns) = columns(&options.query)
             {
-                self.bind_needs(&format!("/params/{index}"), &options.query, &options_needs(options), columns);
+                self.bind_column_references(
+                    &format!("/params/{index}"),
+                    &options.query,
+                    &options_column_references(options),
+                    columns,
+                );
             }
         }
         for (index, panel) in &dashboard.panels {
             if let Some(query) = panel.query()
                 && let Some(columns) = columns(query)
             {
-                self.bind_needs(&format!("/panels/{index}"), query, &needs(panel), columns);
+                self.bind_column_references(&format!("/panels/{index}"), query, &column_references(panel), columns);
             }
         }
         self.sort();
     }
 
-    fn bind_needs(&mut self, at: &str, query: &str, needs: &[Need], columns: &[(String, String)]) {
-        for need in needs {
+    fn bind_column_references(
+        &mut self,
+        at: &str,
+        query: &str,
+        column_references: &[ColumnReference],
+        columns: &[(String, String)],
+    ) {
+        for need in column_references {
             let at = format!("{at}{}", need.at);
             let Some((_, ty)) = columns.iter().find(|(name, _)| *name == need.column) else {
                 let hint = did_you_mean(suggest(&need.column, columns.iter().map(|(name, _)| name.as_str())));

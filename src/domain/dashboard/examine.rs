@@ -127,5 +127,5 @@ fn other_version(value: &Value) -> Option<&Value> {
 fn not_utf8(bytes: &[u8], valid: usize) -> DashboardProblem {
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let message = "the text is not UTF-8 from here on";
-    DashboardProblem::new(DashboardProblemKind::Syntax, "", message, Position::of_byte(&before, valid))
+    DashboardProblem::new(DashboardProblemKind::Syntax, "", message, Position::at_byte(&before, valid))
 }

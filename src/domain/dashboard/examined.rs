@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::column_references::{column_references, options_column_references};
 use super::document::Query;
 use super::limits::PROBLEMS_MAX;
-use super::needs::{needs, options_needs};
 use super::panel::Panel;
 use super::param::{OptionsQuery, Param};
 use super::problem::{DashboardProblem, DashboardProblemKind};
@@ -52,9 +52,9 @@ impl Dashboard {
 
     /// The columns of a query's result that panels and options reference, once each.
     pub fn columns_needed(&self, query: &str) -> Vec<String> {
-        let of_panels = self.panels().filter(|panel| panel.query() == Some(query)).flat_map(needs);
+        let of_panels = self.panels().filter(|panel| panel.query() == Some(query)).flat_map(column_references);
         let of_options = self.options().filter(|(_, options)| options.query == query).map(|(_, options)| options);
-        let all = of_panels.chain(of_options.flat_map(options_needs)).map(|need| need.column);
+        let all = of_panels.chain(of_options.flat_map(options_column_references)).map(|need| need.column);
         all.collect::<BTreeSet<_>>().into_iter().collect()
     }
 

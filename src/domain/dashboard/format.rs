@@ -82,7 +82,7 @@ impl ValueClass {
 
 impl Format {
     /// The kind of column that the format requires; `None`: any.
-    pub fn needs(self) -> Option<ValueClass> {
+    pub fn column_references(self) -> Option<ValueClass> {
         match self {
             Self::Text | Self::Year => None,
             Self::Number

@@ -5,12 +5,12 @@
 //! into its text.
 
 mod bind;
+mod column_references;
 mod document;
 mod examine;
 mod examined;
 mod format;
 pub mod limits;
-mod needs;
 mod panel;
 mod param;
 mod position;
@@ -25,11 +25,11 @@ mod structure;
 mod yaml;
 
 pub use bind::{QueryColumns, QueryError};
+pub use column_references::{ColumnReference, column_references};
 pub use document::{DashboardDocument, Query, SCHEMA_PATH, VERSION, schema};
 pub use examine::examine;
 pub use examined::{Dashboard, ExaminedDashboard, NamedQuery};
 pub use format::{Format, ValueClass};
-pub use needs::{Need, needs};
 pub use panel::{Aggregate, Compare, Field, Panel};
 pub use param::{Options, OptionsQuery, Param};
 pub use preset::{DayPreset, DayRange, RangePreset};

@@ -134,7 +134,7 @@ fn unknown_placeholder(
 
 /// The position in the document of a byte offset in a query's SQL.
 fn position_in_sql(examined: &ExaminedDashboard, query: &str, sql: &str, byte: usize) -> Position {
-    let Position { line, column } = Position::of_byte(sql, byte);
+    let Position { line, column } = Position::at_byte(sql, byte);
     examined.source.position_within(&format!("{query}/sql"), line, column)
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 #[derive(Debug, PartialEq)]
 pub(super) enum Resolved {
     Value(Value),
-    /// An infinity, or not a number.
+    /// Infinity or NaN.
     NotFinite,
 }
 

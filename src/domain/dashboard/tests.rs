@@ -51,7 +51,7 @@ fn assert_same(found: &str, expected: &str) {
 }
 
 #[test]
-fn good_documents_have_no_problem() {
+fn valid_documents_have_no_problems() {
     for entry in std::fs::read_dir(folder().join("good")).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read(&path).unwrap();
@@ -195,7 +195,7 @@ fn line_endings_of_any_system_are_accepted() {
 }
 
 #[test]
-fn words_of_other_yamls_are_text() {
+fn words_of_other_yaml_versions_are_text() {
     let text = "version: 2\ntitle: no\nparams:\n  - { name: a, type: select, options: [ no, yes, on, off, y ], default: no }\n\
                 queries:\n  on: { sql: SELECT $a AS a }\npanels:\n  - { id: no, type: table, query: on }\n";
     assert_eq!(shown(text.as_bytes()), "");

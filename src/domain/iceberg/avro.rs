@@ -90,7 +90,7 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     written.unwrap_or_default()
 }
 
-/// A name that Avro allows, in place of one that it may not allow. Readers know fields by their ids.
+/// A name that Avro allows for any column name. Readers identify fields by their ids.
 pub(super) fn avro_name(name: &str) -> String {
     let mut made = String::with_capacity(name.len() + 1);
     for c in name.chars() {

@@ -107,7 +107,7 @@ impl CatalogSnapshot {
 }
 
 impl CatalogSchema {
-    fn is_like(&self, own: &TableSchema) -> bool {
+    fn matches(&self, own: &TableSchema) -> bool {
         self.fields.len() == own.fields.len()
             && self.fields.iter().zip(&own.fields).all(|(found, own)| {
                 let ty = found.ty.as_str().map(|ty| ty.replace(' ', ""));
@@ -143,7 +143,7 @@ impl IcebergState {
     /// The body of the request that brings the catalog's table up to date; `None` if it is.
     ///
     /// # Errors
-    /// If another program made its present snapshot, or if its partition specs aren't ours.
+    /// If another program made its current snapshot, or if its partition specs aren't ours.
     pub fn catalog_update(
         &self,
         table: &IcebergTable,
@@ -187,7 +187,7 @@ impl IcebergState {
         let mut next = found.schemas.iter().map(|schema| schema.schema_id + 1).max().unwrap_or(0);
         let mut last_added = None;
         for schema in &self.schemas.schemas {
-            let known = found.schemas.iter().rev().find(|known| known.is_like(schema)).map(|known| known.schema_id);
+            let known = found.schemas.iter().rev().find(|known| known.matches(schema)).map(|known| known.schema_id);
             let id = known.unwrap_or_else(|| {
                 let mut json = schema.json();
                 json["schema-id"] = next.into();
@@ -259,7 +259,7 @@ impl IcebergState {
                 "action": "set-snapshot-ref", "ref-name": MAIN, "type": "branch", "snapshot-id": present.sequence,
             }));
         }
-        // Those that a tag or another branch names stay, or the catalog would refuse the commit.
+        // Snapshots that a tag or another branch names stay, or the catalog would refuse the commit.
         let named: BTreeSet<i64> =
             found.refs.iter().filter(|(name, _)| *name != MAIN).map(|(_, of)| of.snapshot_id).collect();
         let kept: BTreeSet<u64> = self.snapshots.iter().map(|snapshot| snapshot.sequence).collect();

@@ -78,13 +78,13 @@ pub struct ManifestContext<'a> {
     pub columns: &'a [TableColumn],
     pub schema: &'a TableSchema,
     pub spec: &'a PartitionSpec,
-    /// The present snapshot, and the first one of the table.
+    /// The current snapshot, and the first one of the table.
     pub snapshot: u64,
     pub first_snapshot: u64,
 }
 
 impl ManifestContext<'_> {
-    /// Makes the manifest of these groups, in the name of the present snapshot.
+    /// Makes the manifest of these groups, in the name of the current snapshot.
     ///
     /// # Errors
     /// If a group is in no partition of the spec.

@@ -18,7 +18,7 @@ pub struct IcebergState {
     pub schemas: Schemas,
     /// The manifest of each shard of data files, by the shard's name.
     pub manifests: BTreeMap<String, ManifestEntry>,
-    /// Oldest first; the last is the present one.
+    /// Oldest first; the last is the current one.
     pub snapshots: Vec<Snapshot>,
 }
 
@@ -99,7 +99,7 @@ impl Snapshot {
 }
 
 impl IcebergState {
-    /// Names in the folder `metadata` of the present snapshot's manifest list and manifests.
+    /// Names in the folder `metadata` of the current snapshot's manifest list and manifests.
     pub fn names(&self) -> BTreeSet<&str> {
         let list = self.snapshots.last().map(|snapshot| snapshot.manifest_list.as_str());
         self.manifests.values().map(|manifest| manifest.name.as_str()).chain(list).collect()

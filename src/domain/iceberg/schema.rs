@@ -89,7 +89,7 @@ pub struct PartitionSpec {
     pub fields: Vec<SpecField>,
 }
 
-/// The schemas and specs of the snapshots that are kept; the last of each is the present one.
+/// The schemas and specs of the snapshots that are kept; the last of each is the current one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schemas {
     last_column: i32,
@@ -148,7 +148,7 @@ impl Schemas {
             let mut known =
                 self.schemas.iter().flat_map(|schema| &schema.fields).filter(|field| field.name == column.name);
             let id = match known.clone().next() {
-                // Of several earlier types the present one must be wider than each.
+                // The current type must be wider than each earlier one.
                 Some(field) if known.all(|field| widens(&field.ty, &ty)) => field.id,
                 found => {
                     if found.is_some() {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn id_of_a_forgotten_schema_is_not_given_again() {
+    fn id_of_a_removed_schema_is_not_reused() {
         let (mut schemas, int) = (Schemas::default(), DataType::Int32);
         let mut current = |names: &[(&str, DataType)]| {
             schemas.evolve(&columns(names), &[]);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn state_without_a_counter_of_schemas_goes_on_after_the_highest_id() {
+    fn state_without_a_schema_counter_continues_after_the_highest_id() {
         let (mut schemas, int) = (Schemas::default(), DataType::Int32);
         schemas.evolve(&columns(&[("a", int)]), &[]);
         schemas.evolve(&columns(&[("a", int), ("b", int)]), &[]);

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_take_as_few_bytes_as_hold_them() {
+    fn decimals_use_the_fewest_bytes() {
         for (value, bytes) in [
             (0, &[0][..]),
             (-1, &[0xff]),

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn more_keys_or_bytes_than_are_kept_are_all_keys() {
+    fn keys_above_the_limits_mean_all_keys() {
         let keys: Vec<String> = (0..=CHANGED_KEYS_MAX).map(|n| n.to_string()).collect();
         let changed = |keys: &[String]| keys.iter().map(String::as_str).collect::<ChangedKeys>().bounded();
         assert!(matches!(changed(&keys[1..]), ChangedKeys::These(_)));

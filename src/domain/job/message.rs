@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_and_time_are_taken_in_every_common_form() {
+    fn booleans_and_times_are_accepted_in_every_common_form() {
         for (text, clean) in [("TRUE", true), ("True", true), ("1", true), ("false", false), ("0", false), ("", false)]
         {
             let ParsedEntry::Job(job) = parse(&[("job_id", "j"), ("pipeline", "a"), ("clean_run", text)]) else {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_without_an_owner_are_dead_and_say_why() {
+    fn entries_without_an_owner_are_dead_letters_with_a_reason() {
         let long = "j".repeat(65);
         for (fields, part) in [
             (vec![], "`job_id` is missing"),

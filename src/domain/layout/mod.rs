@@ -339,7 +339,7 @@ pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
 /// # Errors
 /// A segment that some decoder takes for `.` or `..`; a drive letter at the start.
 pub fn check_portable(key: &str) -> Result<(), &'static str> {
-    portable(key, hides_dots)
+    portable(key, decodes_to_dots)
 }
 
 /// [`check_portable`] for keys of the warehouse, where a partition's segment contains a value with any text.
@@ -347,7 +347,7 @@ pub fn check_portable(key: &str) -> Result<(), &'static str> {
 /// # Errors
 /// As [`check_portable`].
 pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
-    portable(key, |segment| !partition::is_segment(segment) && hides_dots(segment))
+    portable(key, |segment| !partition::is_segment(segment) && decodes_to_dots(segment))
 }
 
 /// Checks that no decoder finds a `.` or `..` segment in a key. Unlike [`check_portable`] it accepts a drive letter.
@@ -356,7 +356,7 @@ pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
 /// A segment that some decoder takes for `.` or `..`; in the warehouse, unless it is that of a partition.
 pub fn check_no_hidden_dots(key: &str, in_warehouse: bool) -> Result<(), &'static str> {
     let is_value = |segment: &str| in_warehouse && partition::is_segment(segment);
-    check_segments(key, |segment| !is_value(segment) && hides_dots(segment))
+    check_segments(key, |segment| !is_value(segment) && decodes_to_dots(segment))
 }
 
 /// Checks that no decoder's reading of a key leads out of its folder. Counts every parent step that some decoder finds,
@@ -379,8 +379,8 @@ pub fn check_stays_below(key: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn portable(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    check_segments(key, hides_dots)?;
+fn portable(key: &str, decodes_to_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    check_segments(key, decodes_to_dots)?;
     // A drive, or a stream of a file, on other systems.
     if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
         return Err("it begins with a drive letter");
@@ -388,8 +388,8 @@ fn portable(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static
     Ok(())
 }
 
-fn check_segments(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    if key.split('/').any(hides_dots) {
+fn check_segments(key: &str, decodes_to_dots: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    if key.split('/').any(decodes_to_dots) {
         return Err("it has a segment with an encoded `.` or `..`, or a look-alike of one");
     }
     Ok(())
@@ -399,7 +399,7 @@ fn check_segments(key: &str, hides_dots: impl Fn(&str) -> bool) -> Result<(), &'
 const SEPARATORS: &[char] = &['/', '\\', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29f5}', '\u{29f8}'];
 
 /// Whether some decoder takes a part of `segment` for a `.` or `..` segment.
-fn hides_dots(segment: &str) -> bool {
+fn decodes_to_dots(segment: &str) -> bool {
     decodings(segment).any(|text| parts(&text).any(|part| matches!(part, "." | "..")))
 }
 
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_partitions_may_read_like_steps() {
+    fn partition_values_may_look_like_path_segments() {
         for value in ["x/y", "x/../y", "../..", "..", "a/./b", "%2e%2e%2f", "..\\..", "50%"] {
             let key = format!("t/v={}/part-00000.parquet", partition::segment("v", Some(value)).unwrap().split_at(2).1);
             assert_eq!(check_portable_in_warehouse(&key), Ok(()), "{key}");
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_given_in_normal_form_c() {
+    fn keys_are_returned_in_normal_form_c() {
         assert_eq!(parse_key("a/e\u{301}.csv").as_deref(), Ok("a/é.csv"));
     }
 }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_that_stays_is_told_without_further_occurrences() {
+    fn persistent_failure_is_notified_without_further_occurrences() {
         let (mut incident, minute) = (Incident::default(), MINUTE);
         incident.raise(minute, PAUSES);
         incident.end(2 * minute, PAUSES).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn pause_starts_over_after_a_long_quiet_time() {
+    fn pause_resets_after_a_long_quiet_time() {
         let mut incident = Incident::default();
         for minute in 1..=60 {
             incident.raise(minute * MINUTE, PAUSES);

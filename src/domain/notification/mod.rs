@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cleaned_and_cut() {
+    fn texts_are_sanitized_and_truncated() {
         let at = DateTime::from_timestamp(1, 0).unwrap();
         let notification =
             Notification::new(NotificationEvent::RunFailed, at, "a\nb\u{202e}\u{0}c", &"é".repeat(5_000));

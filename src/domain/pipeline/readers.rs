@@ -31,14 +31,14 @@ impl fmt::Display for Family {
     }
 }
 
-/// How a reader takes a type or an option. The text says more than the variant; it follows the reader's name.
+/// How a reader handles a type or an option. The text gives details and follows the reader's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReaderSupport {
     /// Every value is right, in a wider type.
     Wider(&'static str),
     /// Every value is right, in a type that means something else.
     As(&'static str),
-    /// Reading works; filters fail.
+    /// ReaderSupport works; filters fail.
     Unfiltered(&'static str),
     /// The reader fails.
     Refuses(&'static str),
@@ -48,7 +48,7 @@ pub enum Reading {
     Wrong(&'static str),
 }
 
-impl Reading {
+impl ReaderSupport {
     /// The text of the reading's cell in the table.
     pub fn cell(self) -> String {
         match self {
@@ -60,8 +60,8 @@ impl Reading {
         }
     }
 
-    /// What happens, to follow the reader's name; `None` where nothing is lost.
-    pub fn harm(self) -> Option<String> {
+    /// The consequence, to follow the reader's name; `None` if nothing is lost.
+    pub fn consequence(self) -> Option<String> {
         match self {
             Self::Wider(_) => None,
             Self::As(ty) => Some(format!("reads it as `{ty}`")),
@@ -75,22 +75,22 @@ impl Reading {
 
 /// A version of a reader as it was measured.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub struct MeasuredVersion {
     pub family: Family,
     pub version: &'static str,
     /// Besides those of every version of the family.
-    findings: &'static [(&'static str, Reading)],
+    findings: &'static [(&'static str, ReaderSupport)],
 }
 
-impl Measured {
+impl MeasuredVersion {
     /// Readings by the label of a [`Row`]; rows without one are read correctly.
-    pub fn findings(&self) -> impl Iterator<Item = &'static (&'static str, Reading)> {
+    pub fn findings(&self) -> impl Iterator<Item = &'static (&'static str, ReaderSupport)> {
         let family: &[_] = if self.family == Family::Spark { SPARK } else { &[] };
         self.findings.iter().chain(family)
     }
 
     /// `None` if the row is read correctly.
-    pub fn reading(&self, label: &str) -> Option<Reading> {
+    pub fn reading(&self, label: &str) -> Option<ReaderSupport> {
         self.findings().find(|(own, _)| *own == label).map(|(_, reading)| *reading)
     }
 }
@@ -99,12 +99,12 @@ impl Measured {
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     pub label: &'static str,
-    pub subject: Subject,
+    pub subject: MappingPart,
 }
 
 /// Which part of a mapping a row applies to.
 #[derive(Debug, Clone, Copy)]
-pub enum Subject {
+pub enum MappingPart {
     /// A column of such a type, stored in the files.
     Column(fn(DataType) -> bool),
     /// The same, written with `encodings: compact`.
@@ -114,7 +114,7 @@ pub enum Subject {
     TextPartition,
 }
 
-/// A place in a mapping that a row is about.
+/// The node of a mapping that a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingNode {
     Column(usize),
@@ -130,15 +130,15 @@ impl Row {
             mapping.stored_columns().into_iter().filter(|&i| is_meant(mapping.columns[i].ty)).collect()
         };
         match self.subject {
-            Subject::Column(is_meant) => columns(&is_meant).into_iter().map(MappingNode::Column).collect(),
-            Subject::CompactColumn(ty) => {
+            MappingPart::Column(is_meant) => columns(&is_meant).into_iter().map(MappingNode::Column).collect(),
+            MappingPart::CompactColumn(ty) => {
                 let is_meant = mapping.parquet.encodings == Encodings::Compact && !columns(&|own| own == ty).is_empty();
                 is_meant.then_some(MappingNode::Encodings).into_iter().collect()
             }
-            Subject::Compression(is_meant) => {
+            MappingPart::Compression(is_meant) => {
                 is_meant(mapping.parquet.compression).then_some(MappingNode::Compression).into_iter().collect()
             }
-            Subject::TextPartition => {
+            MappingPart::TextPartition => {
                 let is_text = |i: &usize| {
                     let field = &mapping.partition_by[*i];
                     field.transform == Transform::Identity && mapping.columns[field.column].ty == DataType::String
@@ -155,39 +155,39 @@ macro_rules! rows {
 
 /// The rows of the table, in their order.
 pub const ROWS: &[Row] = rows! {
-    "boolean": Subject::Column(|ty| ty == DataType::Boolean),
-    "int8": Subject::Column(|ty| ty == DataType::Int8),
-    "int16": Subject::Column(|ty| ty == DataType::Int16),
-    "int32": Subject::Column(|ty| ty == DataType::Int32),
-    "int64": Subject::Column(|ty| ty == DataType::Int64),
-    "uint8": Subject::Column(|ty| ty == DataType::UInt8),
-    "uint16": Subject::Column(|ty| ty == DataType::UInt16),
-    "uint32": Subject::Column(|ty| ty == DataType::UInt32),
-    "uint64": Subject::Column(|ty| ty == DataType::UInt64),
-    "float32": Subject::Column(|ty| ty == DataType::Float32),
-    "float64": Subject::Column(|ty| ty == DataType::Float64),
-    "decimal(9,2)": Subject::Column(|ty| matches!(ty, DataType::Decimal { precision: ..=9, .. })),
-    "decimal(18,4)": Subject::Column(|ty| matches!(ty, DataType::Decimal { precision: 10..=18, .. })),
-    "decimal(38,10)": Subject::Column(|ty| matches!(ty, DataType::Decimal { precision: 19.., .. })),
-    "string": Subject::Column(|ty| ty == DataType::String),
-    "date": Subject::Column(|ty| ty == DataType::Date),
-    "date, years 1 to 1581": Subject::Column(|ty| ty == DataType::Date),
-    "date, years 2263 to 9999": Subject::Column(|ty| ty == DataType::Date),
-    "time": Subject::Column(|ty| ty == DataType::Time),
-    "timestamp": Subject::Column(|ty| ty == DataType::Timestamp),
-    "timestamp, years 1 to 1899": Subject::Column(|ty| ty == DataType::Timestamp),
-    "timestamp, years 2263 to 9999": Subject::Column(|ty| ty == DataType::Timestamp),
-    "timestamptz": Subject::Column(|ty| ty == DataType::TimestampTz),
-    "timestamptz, years 1 to 1899": Subject::Column(|ty| ty == DataType::TimestampTz),
-    "timestamptz, years 2263 to 9999": Subject::Column(|ty| ty == DataType::TimestampTz),
-    "uuid": Subject::Column(|ty| ty == DataType::Uuid),
-    "json": Subject::Column(|ty| ty == DataType::Json),
-    "string, `encodings: compact`": Subject::CompactColumn(DataType::String),
-    "json, `encodings: compact`": Subject::CompactColumn(DataType::Json),
-    "string, `compression: snappy`": Subject::Compression(|codec| codec == Compression::Snappy),
-    "string, `compression: lz4`": Subject::Compression(|codec| codec == Compression::Lz4),
-    "string, `compression: none`": Subject::Compression(|codec| codec == Compression::None),
-    "partition by string": Subject::TextPartition,
+    "boolean": MappingPart::Column(|ty| ty == DataType::Boolean),
+    "int8": MappingPart::Column(|ty| ty == DataType::Int8),
+    "int16": MappingPart::Column(|ty| ty == DataType::Int16),
+    "int32": MappingPart::Column(|ty| ty == DataType::Int32),
+    "int64": MappingPart::Column(|ty| ty == DataType::Int64),
+    "uint8": MappingPart::Column(|ty| ty == DataType::UInt8),
+    "uint16": MappingPart::Column(|ty| ty == DataType::UInt16),
+    "uint32": MappingPart::Column(|ty| ty == DataType::UInt32),
+    "uint64": MappingPart::Column(|ty| ty == DataType::UInt64),
+    "float32": MappingPart::Column(|ty| ty == DataType::Float32),
+    "float64": MappingPart::Column(|ty| ty == DataType::Float64),
+    "decimal(9,2)": MappingPart::Column(|ty| matches!(ty, DataType::Decimal { precision: ..=9, .. })),
+    "decimal(18,4)": MappingPart::Column(|ty| matches!(ty, DataType::Decimal { precision: 10..=18, .. })),
+    "decimal(38,10)": MappingPart::Column(|ty| matches!(ty, DataType::Decimal { precision: 19.., .. })),
+    "string": MappingPart::Column(|ty| ty == DataType::String),
+    "date": MappingPart::Column(|ty| ty == DataType::Date),
+    "date, years 1 to 1581": MappingPart::Column(|ty| ty == DataType::Date),
+    "date, years 2263 to 9999": MappingPart::Column(|ty| ty == DataType::Date),
+    "time": MappingPart::Column(|ty| ty == DataType::Time),
+    "timestamp": MappingPart::Column(|ty| ty == DataType::Timestamp),
+    "timestamp, years 1 to 1899": MappingPart::Column(|ty| ty == DataType::Timestamp),
+    "timestamp, years 2263 to 9999": MappingPart::Column(|ty| ty == DataType::Timestamp),
+    "timestamptz": MappingPart::Column(|ty| ty == DataType::TimestampTz),
+    "timestamptz, years 1 to 1899": MappingPart::Column(|ty| ty == DataType::TimestampTz),
+    "timestamptz, years 2263 to 9999": MappingPart::Column(|ty| ty == DataType::TimestampTz),
+    "uuid": MappingPart::Column(|ty| ty == DataType::Uuid),
+    "json": MappingPart::Column(|ty| ty == DataType::Json),
+    "string, `encodings: compact`": MappingPart::CompactColumn(DataType::String),
+    "json, `encodings: compact`": MappingPart::CompactColumn(DataType::Json),
+    "string, `compression: snappy`": MappingPart::Compression(|codec| codec == Compression::Snappy),
+    "string, `compression: lz4`": MappingPart::Compression(|codec| codec == Compression::Lz4),
+    "string, `compression: none`": MappingPart::Compression(|codec| codec == Compression::None),
+    "partition by string": MappingPart::TextPartition,
 };
 
 /// A value of `parquet.readers`: a family, and its oldest supported version.
@@ -201,7 +201,7 @@ pub struct ReaderName {
 
 impl ReaderName {
     /// The measured versions that it means.
-    pub fn versions(&self) -> impl Iterator<Item = &'static Measured> {
+    pub fn versions(&self) -> impl Iterator<Item = &'static MeasuredVersion> {
         let (family, floor) = (self.family, numbers(self.floor));
         MEASURED.iter().filter(move |measured| measured.family == family && numbers(measured.version) >= floor)
     }
@@ -234,82 +234,87 @@ pub const NAMES: &[ReaderName] = names! {
     "spark-4.0": Spark "4.0",
 };
 
-const SPARK_UNKNOWN: Reading =
-    Reading::Refuses("a table with such a column can't be opened; declare the column `string`");
-const SPARK_OLD: Reading = Reading::Refuses(
+const SPARK_UNKNOWN: ReaderSupport =
+    ReaderSupport::Refuses("a table with such a column can't be opened; declare the column `string`");
+const SPARK_OLD: ReaderSupport = ReaderSupport::Refuses(
     "reading days before 15 October 1582, or moments before 1900, takes \
      `spark.sql.parquet.datetimeRebaseModeInRead = CORRECTED`",
 );
-const SPARK_NO_ZONE: Reading = Reading::Wrong(
+const SPARK_NO_ZONE: ReaderSupport = ReaderSupport::Wrong(
     "a time without a zone is taken for UTC and shown in the session's zone; set `spark.sql.session.timeZone` to `UTC`",
 );
-const COMPACT: Reading = Reading::Refuses("it does not know DELTA_LENGTH_BYTE_ARRAY; leave `encodings` at its default");
-const SPARK_LZ4: Reading = Reading::Refuses("it does not know LZ4_RAW; choose another `compression`");
-const DUCKDB_NULL: Reading = Reading::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
-const SPARK_DELTAS: Reading = Reading::Wrong(
+const COMPACT: ReaderSupport =
+    ReaderSupport::Refuses("it does not know DELTA_LENGTH_BYTE_ARRAY; leave `encodings` at its default");
+const SPARK_LZ4: ReaderSupport = ReaderSupport::Refuses("it does not know LZ4_RAW; choose another `compression`");
+const DUCKDB_NULL: ReaderSupport =
+    ReaderSupport::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
+const SPARK_DELTAS: ReaderSupport = ReaderSupport::Wrong(
     "it misreads text in DELTA_LENGTH_BYTE_ARRAY; 3.5.9 and 4.0.5 read it correctly; leave `encodings` at its default",
 );
-const SPARK_DELTAS_FAIL: Reading = Reading::Refuses(
+const SPARK_DELTAS_FAIL: ReaderSupport = ReaderSupport::Refuses(
     "it fails on DELTA_LENGTH_BYTE_ARRAY, or misreads it; 3.5.9 and 4.0.5 read it correctly; leave `encodings` at its default",
 );
-const CLICKHOUSE_DATES: Reading = Reading::Refuses("days before 1900 and after 2299 are out of its range");
-const CLICKHOUSE_NO_ZONE: Reading =
-    Reading::Wrong("a time without a zone is shown in the session's zone; set `session_timezone` to `UTC`");
-const CLICKHOUSE_JSON: Reading =
-    Reading::Refuses("its JSON type holds only objects; name the column's type, `String`, in `file(…)` or `s3(…)`");
-const ESCAPES: Reading =
-    Reading::Wrong("`%` escapes of the path are kept as text, and null reads as `__HIVE_DEFAULT_PARTITION__`");
-const FAST_DELTAS: Reading = Reading::Wrong(
+const CLICKHOUSE_DATES: ReaderSupport = ReaderSupport::Refuses("days before 1900 and after 2299 are out of its range");
+const CLICKHOUSE_NO_ZONE: ReaderSupport =
+    ReaderSupport::Wrong("a time without a zone is shown in the session's zone; set `session_timezone` to `UTC`");
+const CLICKHOUSE_JSON: ReaderSupport = ReaderSupport::Refuses(
+    "its JSON type holds only objects; name the column's type, `String`, in `file(…)` or `s3(…)`",
+);
+const ESCAPES: ReaderSupport =
+    ReaderSupport::Wrong("`%` escapes of the path are kept as text, and null reads as `__HIVE_DEFAULT_PARTITION__`");
+const FAST_DELTAS: ReaderSupport = ReaderSupport::Wrong(
     "large differences between values are misread from DELTA_BINARY_PACKED, also in files of other writers",
 );
-const FAST_FLOATS: Reading = Reading::Wrong("null is read as NaN");
-const FAST_DECIMALS: Reading = Reading::Wrong("it is read as a float, which rounds; declare the column `string`");
-const FAST_FILTER: Reading = Reading::Unfiltered("its row filter fails where a value is null");
-const FAST_YEARS: Reading = Reading::Wrong("years before 1678 and after 2262 wrap around");
-const FAST_UUID: Reading = Reading::Wrong("trailing zero bytes are cut off; declare the column `string`");
-const FAST_JSON: Reading = Reading::Wrong("documents are parsed into Python's objects; declare the column `string`");
-const FAST_CRASH: Reading =
-    Reading::Crashes("the process is killed by a segmentation fault while it decodes DELTA_BINARY_PACKED");
+const FAST_FLOATS: ReaderSupport = ReaderSupport::Wrong("null is read as NaN");
+const FAST_DECIMALS: ReaderSupport =
+    ReaderSupport::Wrong("it is read as a float, which rounds; declare the column `string`");
+const FAST_FILTER: ReaderSupport = ReaderSupport::Unfiltered("its row filter fails where a value is null");
+const FAST_YEARS: ReaderSupport = ReaderSupport::Wrong("years before 1678 and after 2262 wrap around");
+const FAST_UUID: ReaderSupport = ReaderSupport::Wrong("trailing zero bytes are cut off; declare the column `string`");
+const FAST_JSON: ReaderSupport =
+    ReaderSupport::Wrong("documents are parsed into Python's objects; declare the column `string`");
+const FAST_CRASH: ReaderSupport =
+    ReaderSupport::Crashes("the process is killed by a segmentation fault while it decodes DELTA_BINARY_PACKED");
 
 /// Findings of every version of Spark.
-const SPARK: &[(&str, Reading)] = &[
-    ("uint8", Reading::Wider("smallint")),
-    ("uint16", Reading::Wider("int")),
-    ("uint32", Reading::Wider("bigint")),
-    ("uint64", Reading::Wider("decimal(20,0)")),
+const SPARK: &[(&str, ReaderSupport)] = &[
+    ("uint8", ReaderSupport::Wider("smallint")),
+    ("uint16", ReaderSupport::Wider("int")),
+    ("uint32", ReaderSupport::Wider("bigint")),
+    ("uint64", ReaderSupport::Wider("decimal(20,0)")),
     ("time", SPARK_UNKNOWN),
     ("uuid", SPARK_UNKNOWN),
 ];
 
 macro_rules! measured {
     ($($family:ident $version:literal { $($label:literal: $reading:expr,)* })*) => {
-        &[$(Measured { family: Family::$family, version: $version, findings: &[$(($label, $reading),)*] },)*]
+        &[$(MeasuredVersion { family: Family::$family, version: $version, findings: &[$(($label, $reading),)*] },)*]
     };
 }
 
-/// What `scripts/readers` found, the oldest version of a family first.
-pub const MEASURED: &[Measured] = measured! {
+/// The results of `scripts/readers`, the oldest version of a family first.
+pub const MEASURED: &[MeasuredVersion] = measured! {
     DuckDb "1.1.3" {
         "partition by string": DUCKDB_NULL,
     }
     DuckDb "2.0.0" {}
     Polars "1.9.0" {
-        "uuid": Reading::As("Binary"),
-        "json": Reading::As("Binary"),
-        "json, `encodings: compact`": Reading::As("Binary"),
+        "uuid": ReaderSupport::As("Binary"),
+        "json": ReaderSupport::As("Binary"),
+        "json, `encodings: compact`": ReaderSupport::As("Binary"),
     }
     Polars "2.1.0" {
-        "uuid": Reading::As("Binary"),
-        "json": Reading::As("Binary"),
-        "json, `encodings: compact`": Reading::As("Binary"),
+        "uuid": ReaderSupport::As("Binary"),
+        "json": ReaderSupport::As("Binary"),
+        "json, `encodings: compact`": ReaderSupport::As("Binary"),
     }
     PyArrow "17.0.0" {
-        "uuid": Reading::As("fixed_size_binary[16]"),
-        "json": Reading::As("binary"),
-        "json, `encodings: compact`": Reading::As("binary"),
+        "uuid": ReaderSupport::As("fixed_size_binary[16]"),
+        "json": ReaderSupport::As("binary"),
+        "json, `encodings: compact`": ReaderSupport::As("binary"),
     }
     PyArrow "26.0.1" {
-        "uuid": Reading::As("fixed_size_binary[16]"),
+        "uuid": ReaderSupport::As("fixed_size_binary[16]"),
     }
     ClickHouse "24.8.4.1" {
         "date, years 1 to 1581": CLICKHOUSE_DATES,
@@ -318,11 +323,11 @@ pub const MEASURED: &[Measured] = measured! {
         "timestamp": CLICKHOUSE_NO_ZONE,
         "timestamp, years 1 to 1899": CLICKHOUSE_NO_ZONE,
         "timestamp, years 2263 to 9999": CLICKHOUSE_NO_ZONE,
-        "uuid": Reading::As("FixedString(16)"),
+        "uuid": ReaderSupport::As("FixedString(16)"),
         "partition by string": ESCAPES,
     }
     ClickHouse "26.9.2.1" {
-        "time": Reading::As("DateTime64(6,UTC)"),
+        "time": ReaderSupport::As("DateTime64(6,UTC)"),
         "json": CLICKHOUSE_JSON,
         "json, `encodings: compact`": CLICKHOUSE_JSON,
         "partition by string": ESCAPES,
@@ -342,7 +347,7 @@ pub const MEASURED: &[Measured] = measured! {
         "decimal(9,2)": FAST_DECIMALS,
         "decimal(18,4)": FAST_CRASH,
         "decimal(38,10)": FAST_DECIMALS,
-        "date": Reading::As("datetime64[ns]"),
+        "date": ReaderSupport::As("datetime64[ns]"),
         "date, years 1 to 1581": FAST_YEARS,
         "date, years 2263 to 9999": FAST_YEARS,
         "time": FAST_DELTAS,
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_means_measured_versions_and_every_version_has_a_name() {
+    fn every_name_has_measured_versions_and_every_version_a_name() {
         for named in NAMES {
             assert!(named.versions().next().is_some(), "{}", named.name);
         }
@@ -437,7 +442,7 @@ mod tests {
         let decimals = [(1, 0), (9, 2), (10, 2), (18, 4), (19, 0), (38, 38)];
         let decimals = decimals.map(|(precision, scale)| DataType::Decimal { precision, scale });
         for ty in DataType::PLAIN.iter().map(|(_, ty)| *ty).chain(decimals) {
-            let is_about = |row: &&Row| matches!(row.subject, Subject::Column(is_meant) if is_meant(ty));
+            let is_about = |row: &&Row| matches!(row.subject, MappingPart::Column(is_meant) if is_meant(ty));
             assert!(ROWS.iter().any(|row| is_about(&row)), "{ty}");
         }
     }

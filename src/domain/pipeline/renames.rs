@@ -5,7 +5,7 @@ use super::{Column, ColumnSource, Mapping, Pipeline};
 /// A table or a column that has another name now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
-    /// The present name of a column's table; `None` for a table.
+    /// The current name of a column's table; `None` for a table.
     pub table: Option<String>,
     pub from: String,
     pub to: String,
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn a_column_with_the_source_of_one_that_is_gone_is_renamed() {
+    fn column_with_the_source_of_a_removed_one_is_a_rename() {
         let before = vec![table("t", "*.csv", &[text("fare"), text("city")])];
         let after = vec![table("t", "*.csv", &[text("city"), sourced("price", "Fare")])];
         assert_eq!(renames(&[before, after]), ["t.fare>price"]);
     }
 
     #[test]
-    fn a_column_in_the_place_of_one_that_is_gone_is_renamed_if_the_type_is_the_same() {
+    fn column_at_the_position_of_a_removed_one_of_equal_type_is_a_rename() {
         let before = vec![table("t", "*.csv", &[text("fare"), text("city")])];
         let after = |columns: &[Value]| vec![table("t", "*.csv", columns)];
         let renamed = |columns: &[Value]| renames(&[before.clone(), after(columns)]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_reads_the_same_files_is_renamed_with_its_columns() {
+    fn table_with_the_same_files_is_a_rename_with_its_columns() {
         let before = vec![table("trips", "t/*.csv", &[text("a")]), table("other", "o/*.csv", &[text("a")])];
         let after = vec![table("other", "o/*.csv", &[text("a")]), table("rides", "t/*.csv", &[sourced("b", "a")])];
         assert_eq!(renames(&[before.clone(), after]), [".trips>rides", "rides.a>b"]);

@@ -118,7 +118,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::domain::file_tag::of_second;
+    use crate::domain::file_tag::for_second;
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(second, 0).unwrap()
@@ -183,7 +183,7 @@ mod tests {
         assert!(differs(listed("a", Some("2"), 0), entry("1")));
         assert!(differs(ListedSource { size: 11, ..listed("a", Some("1"), 0) }, entry("1")));
         assert!(differs(listed("a", Some("1"), 0), SourceEntry { etag: None, ..entry("1") }));
-        let (early, late) = (of_second(90, "x"), of_second(99, "x"));
+        let (early, late) = (for_second(90, "x"), for_second(99, "x"));
         assert!(!differs(listed("a", Some(&early), 90), entry(&early)));
         assert!(differs(listed("a", Some(&late), 99), entry(&late)), "it may have changed again within the second");
         assert!(!differs(listed("a", None, 97), entry("1")), "the listing has no tags");

@@ -45,7 +45,7 @@ pub struct StoredFile {
     /// In hex; empty if the file is marked as lost.
     pub sha256: String,
     /// Of a data file.
-    #[serde(default, skip_serializing_if = "is_none_of")]
+    #[serde(default, skip_serializing_if = "is_zero_u32")]
     pub row_groups: u32,
     /// Of a data file of a table with a Delta log, unless it is older than the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ impl From<Member> for (String, u64, u64) {
 pub type Members = Vec<Member>;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_none_of(count: &u32) -> bool {
+fn is_zero_u32(count: &u32) -> bool {
     *count == 0
 }
 

@@ -15,7 +15,7 @@ use super::shards::{ReadShards, ShardedMap};
 /// The changed sources of one partition: with their rows, or `None` if they no longer have rows in it.
 pub type Changes = BTreeMap<String, Option<Member>>;
 
-/// A segment of the present manifest.
+/// A segment of the current manifest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentRef {
     /// The first source of its group.
@@ -83,14 +83,14 @@ where
                 Some(last) => self.next(partition, last)?,
                 None => None,
             };
-            let around = Surroundings { at_end: next.is_none(), closed_after };
+            let around = IntervalContext { at_end: next.is_none(), closed_after };
             let mut members = |first: &str| {
                 let key = RangeKey::new(partition, first);
                 Ok(self.members.get(&key, &mut self.read_members)?.cloned().unwrap_or_default())
             };
             let planned = plan(&interval, around, changes, targets, &mut members)?;
             match (planned, next) {
-                (Some(made), _) => return Ok(without_kept(interval, made)),
+                (Some(made), _) => return Ok(without_unchanged(interval, made)),
                 (None, Some(next)) => interval.push(next),
                 // Not reached: at the end nothing more is needed.
                 (None, None) => return Ok(Regrouped::default()),
@@ -165,9 +165,9 @@ fn in_partition(partition: &str, (key, group): (&RangeKey, &GroupEntry)) -> Opti
     (key.partition == partition).then(|| (key.first.clone(), group.clone()))
 }
 
-/// The surroundings of an interval of groups.
+/// The neighbours of an interval of groups.
 #[derive(Debug, Clone, Copy)]
-struct Surroundings {
+struct IntervalContext {
     /// It ends with the last group of the partition.
     at_end: bool,
     /// A closed group follows it.
@@ -175,7 +175,7 @@ struct Surroundings {
 }
 
 /// A segment after a change, with its first source and its cut.
-struct Placed {
+struct PlacedSegment {
     first: String,
     cut: Cut,
     segment: PlannedSegment,
@@ -184,7 +184,7 @@ struct Placed {
 /// Plans the groups of an interval; `None` if the next group is needed as well.
 fn plan<E>(
     interval: &[(String, GroupEntry)],
-    around: Surroundings,
+    around: IntervalContext,
     changes: &Changes,
     targets: CutTargets,
     members: &mut dyn FnMut(&str) -> Result<Members, E>,
@@ -215,7 +215,7 @@ fn resegment<E>(
     changes: &Changes,
     targets: CutTargets,
     members: &mut dyn FnMut(&str) -> Result<Members, E>,
-) -> Result<Option<Vec<Placed>>, E> {
+) -> Result<Option<Vec<PlacedSegment>>, E> {
     let mut segments = Segments { targets, placed: Vec::new(), open: Vec::new() };
     let mut left = changes.iter().peekable();
     for (group, entry) in interval {
@@ -227,7 +227,7 @@ fn resegment<E>(
             }
             if own.is_empty() && segments.open.is_empty() {
                 let kept = PlannedSegment::Kept(SegmentRef { group: group.clone(), index });
-                segments.placed.push(Placed { first: segment.first.clone(), cut: segment.cut, segment: kept });
+                segments.placed.push(PlacedSegment { first: segment.first.clone(), cut: segment.cut, segment: kept });
                 continue;
             }
             let mut row = 0;
@@ -259,7 +259,7 @@ fn resegment<E>(
 /// Segments being built.
 struct Segments {
     targets: CutTargets,
-    placed: Vec<Placed>,
+    placed: Vec<PlacedSegment>,
     open: Vec<PlannedMember>,
 }
 
@@ -281,12 +281,12 @@ impl Segments {
     fn end(&mut self, cut: Cut) {
         let members = std::mem::take(&mut self.open);
         let first = members.first().map(|member| member.member.source.clone()).unwrap_or_default();
-        self.placed.push(Placed { first, cut, segment: PlannedSegment::New { members, cut } });
+        self.placed.push(PlacedSegment { first, cut, segment: PlannedSegment::New { members, cut } });
     }
 }
 
 /// Omits unchanged groups.
-fn without_kept(interval: Interval, made: Vec<PlannedGroup>) -> Regrouped {
+fn without_unchanged(interval: Interval, made: Vec<PlannedGroup>) -> Regrouped {
     let mut replaced: BTreeMap<String, GroupEntry> = interval.into_iter().collect();
     let is_kept = |group: &PlannedGroup, replaced: &BTreeMap<String, GroupEntry>| {
         let same = |(at, segment): (usize, &PlannedSegment)| matches!(segment, PlannedSegment::Kept(kept) if kept.group == group.first && kept.index == at);
@@ -502,7 +502,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
         #[test]
-        fn groups_are_those_of_the_sources_whatever_was_there_before(steps in steps()) {
+        fn groups_depend_only_on_the_sources(steps in steps()) {
             let (mut table, mut sources) = (Table::default(), Sources::new());
             for (version, Step(step)) in steps.into_iter().enumerate() {
                 let mut changes: BTreeMap<String, Changes> = BTreeMap::new();
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_of_a_source_that_was_not_there_changes_nothing() {
+    fn removal_of_a_missing_source_changes_nothing() {
         let (mut table, sources) = filled(40, 10);
         let changes = BTreeMap::from([(name(7), None)]);
         let (replaced, made) = table.apply(&BTreeMap::from([("p".to_owned(), changes)]), &sources);

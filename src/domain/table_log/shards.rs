@@ -219,7 +219,7 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
     /// after that, keys before the last shard's may not be looked up.
     ///
     /// # Errors
-    /// What `sink` returns.
+    /// Errors of `sink`.
     pub fn spill<E>(&mut self, sink: &mut ShardSink<'_, K, E>) -> Result<(), E> {
         let Some(entries) = self.slots.last_mut().and_then(|slot| slot.entries.as_mut()) else { return Ok(()) };
         if entries.len() < 2 * SHARD_ENTRIES_MAX {
@@ -304,7 +304,7 @@ impl<K: ShardKey, V: Clone + Serialize> ShardedMap<K, V> {
     /// Passes every new shard to `sink`, with its bytes; returns all shards of the changed map, in order.
     ///
     /// # Errors
-    /// What `sink` returns.
+    /// Errors of `sink`.
     pub fn rewrite<E>(self, sink: &mut ShardSink<'_, K, E>) -> Result<Vec<ShardRef<K>>, E> {
         let mut shards = Vec::with_capacity(self.slots.len());
         let mut joined: Vec<(K, V)> = Vec::new();
@@ -394,7 +394,7 @@ impl<K: ShardKey> ShardWriter<K> {
     /// Adds an entry, whose key is greater than all before. Finished shards go to `shards` and `sink`.
     ///
     /// # Errors
-    /// What `sink` returns.
+    /// Errors of `sink`.
     pub fn push<V: Serialize, E>(
         &mut self,
         entry: &(K, V),
@@ -424,7 +424,7 @@ impl<K: ShardKey> ShardWriter<K> {
     /// Ends the last shard.
     ///
     /// # Errors
-    /// What `sink` returns.
+    /// Errors of `sink`.
     pub fn end<E>(&mut self, shards: &mut Vec<ShardRef<K>>, sink: &mut ShardSink<'_, K, E>) -> Result<(), E> {
         let Some(first) = self.first.take() else { return Ok(()) };
         self.json.push(b']');

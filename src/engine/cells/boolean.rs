@@ -11,18 +11,18 @@ use super::typed::Parser;
 use crate::domain::pipeline::Dialect;
 
 pub(super) struct BooleanParser {
-    short: Vec<(Short, bool)>,
+    short: Vec<(ShortText, bool)>,
     long: Vec<(Box<[u8]>, bool)>,
 }
 
 /// A text of at most eight bytes, padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Short {
+struct ShortText {
     word: u64,
     bytes: usize,
 }
 
-impl Short {
+impl ShortText {
     #[inline(always)]
     fn of(cell: Cell<'_>) -> Option<Self> {
         let bytes = cell.len();
@@ -41,7 +41,7 @@ impl BooleanParser {
         let mut parser = Self { short: Vec::new(), long: Vec::new() };
         for (tokens, value) in [(&dialect.true_values, true), (&dialect.false_values, false)] {
             for token in tokens {
-                match Short::of(Cell::new(token.as_bytes())) {
+                match ShortText::of(Cell::new(token.as_bytes())) {
                     Some(short) => parser.short.push((short, value)),
                     None => parser.long.push((token.as_bytes().into(), value)),
                 }
@@ -56,7 +56,7 @@ impl Parser for BooleanParser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<bool, FaultKind> {
-        let value = match Short::of(cell) {
+        let value = match ShortText::of(cell) {
             Some(short) => self.short.iter().find(|(text, _)| *text == short).map(|(_, value)| *value),
             None => self.long.iter().find(|(text, _)| **text == *cell.bytes()).map(|(_, value)| *value),
         };

@@ -13,7 +13,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::{Digits, Four, Point, PortableDigits, Whole};
+use super::word::{Digits, Four, Point, PortableDigits, WholeNumber};
 
 /// Powers of ten that are exact as floats, so that dividing by one rounds once.
 const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
@@ -160,7 +160,7 @@ fn long(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> 
     }
     let (last, last_digits, places) = match places {
         Some(places) => {
-            let Whole { negative: false, digits: last } = digits.whole(tail)? else { return None };
+            let WholeNumber { negative: false, digits: last } = digits.whole(tail)? else { return None };
             (last, 16, 16 + places)
         }
         None => match digits.point(tail, style.decimal)? {

@@ -12,7 +12,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::{Parser, primitive};
-use super::word::{Digits, Four, Whole};
+use super::word::{Digits, Four, WholeNumber};
 
 /// An Arrow integer type.
 pub(super) trait Integer: ArrowPrimitiveType + Send
@@ -70,7 +70,7 @@ where
 
     #[inline(always)]
     fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<T::Native> {
-        let Whole { negative, digits } = digits.whole(cell)?;
+        let WholeNumber { negative, digits } = digits.whole(cell)?;
         T::from_parts(negative, digits)
     }
 

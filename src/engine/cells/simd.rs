@@ -18,7 +18,7 @@ use std::arch::x86_64::{
 use super::fault::CellFault;
 use super::text::Cell;
 use super::typed::{Cells, FixedColumn, Parser};
-use super::word::{Digits, FOUR_BYTES_MAX, Four, Point, PortableDigits, Whole};
+use super::word::{Digits, FOUR_BYTES_MAX, Four, Point, PortableDigits, WholeNumber};
 use crate::engine::avx2::Avx2;
 
 impl Avx2 {
@@ -30,7 +30,7 @@ impl Avx2 {
 
 impl Digits for Avx2 {
     #[inline(always)]
-    fn whole(self, cell: Cell<'_>) -> Option<Whole> {
+    fn whole(self, cell: Cell<'_>) -> Option<WholeNumber> {
         // SAFETY: `self` exists, so `detect` found every feature that `whole` enables.
         unsafe { whole(cell) }
     }
@@ -106,7 +106,7 @@ struct LoadedCell {
     /// Right-aligned after zeros, minus `0`.
     digits: __m128i,
     /// Which bytes are not digits.
-    odd: u32,
+    non_digits: u32,
     /// Bytes after the sign.
     length: usize,
     negative: bool,
@@ -125,8 +125,8 @@ fn loaded(cell: Cell<'_>) -> Option<LoadedCell> {
     let length = length - usize::from(negative);
     let digits = _mm_and_si128(_mm_sub_epi8(load(window), _mm_set1_epi8(b'0' as i8)), load(&LAST[length]));
     let ten = _mm_set1_epi8(10);
-    let odd = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, ten), ten));
-    Some(LoadedCell { digits, odd: odd as u32, length, negative })
+    let non_digits = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, ten), ten));
+    Some(LoadedCell { digits, non_digits: non_digits as u32, length, negative })
 }
 
 #[inline]
@@ -150,22 +150,22 @@ fn number16(digits: __m128i) -> u64 {
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn whole(cell: Cell<'_>) -> Option<Whole> {
-    let Some(LoadedCell { digits, odd, length, negative }) = loaded(cell) else {
+fn whole(cell: Cell<'_>) -> Option<WholeNumber> {
+    let Some(LoadedCell { digits, non_digits, length, negative }) = loaded(cell) else {
         return whole_portable(cell.text, cell.start, cell.end);
     };
-    if odd == 0 && length > 0 { Some(Whole { negative, digits: number16(digits) }) } else { None }
+    if non_digits == 0 && length > 0 { Some(WholeNumber { negative, digits: number16(digits) }) } else { None }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn point(cell: Cell<'_>, mark: u8) -> Option<Point> {
-    let Some(LoadedCell { digits, odd, length, negative }) = loaded(cell) else {
+    let Some(LoadedCell { digits, non_digits, length, negative }) = loaded(cell) else {
         return point_portable(cell.text, cell.start, cell.end, mark);
     };
     let marks = _mm_cmpeq_epi8(digits, _mm_set1_epi8(mark.wrapping_sub(b'0') as i8));
     let marks = _mm_movemask_epi8(marks) as u32;
-    let is_number = odd == marks && marks & marks.wrapping_sub(1) == 0 && length > marks.count_ones() as usize;
+    let is_number = non_digits == marks && marks & marks.wrapping_sub(1) == 0 && length > marks.count_ones() as usize;
     if !is_number {
         return None;
     }
@@ -217,7 +217,7 @@ fn loaded_four(cells: Four<'_>) -> Option<LoadedFour> {
 /// All ones in each byte that is not a digit.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn odd(digits: __m256i) -> __m256i {
+fn non_digits(digits: __m256i) -> __m256i {
     let ten = _mm256_set1_epi8(10);
     _mm256_cmpeq_epi8(_mm256_min_epu8(digits, ten), ten)
 }
@@ -253,7 +253,7 @@ fn wholes<'a, V>(
 ) -> usize {
     let read = |cells| {
         let LoadedFour { digits, unsigned, minus } = loaded_four(cells)?;
-        if !is_zero(_mm256_or_si256(odd(digits), zero(unsigned))) {
+        if !is_zero(_mm256_or_si256(non_digits(digits), zero(unsigned))) {
             return None;
         }
         let numbers = numbers8(digits);
@@ -298,7 +298,7 @@ fn quotients<'a, V>(
         let marks = _mm256_cmpeq_epi8(digits, mark);
         let bits = _mm256_and_si256(marks, ones);
         let below = _mm256_sub_epi64(bits, _mm256_set1_epi64x(1));
-        let strange = _mm256_andnot_si256(marks, odd(digits));
+        let strange = _mm256_andnot_si256(marks, non_digits(digits));
         let second = _mm256_and_si256(bits, below);
         let empty = zero(_mm256_andnot_si256(marks, unsigned));
         if !is_zero(_mm256_or_si256(_mm256_or_si256(strange, second), empty)) {
@@ -344,7 +344,7 @@ fn fill<'a, V>(
 // As separate arguments, so that the loop keeps the cell in registers.
 #[cold]
 #[inline(never)]
-fn whole_portable(text: &[u8], start: usize, end: usize) -> Option<Whole> {
+fn whole_portable(text: &[u8], start: usize, end: usize) -> Option<WholeNumber> {
     PortableDigits.whole(Cell { text, start, end })
 }
 
@@ -398,7 +398,7 @@ mod tests {
         let four = Four { text: text.as_bytes(), ends, lengths: cells.each_ref().map(String::len) };
         let cells = cells.each_ref().map(|cell| Cell::new(cell.as_bytes()));
         let read = ends[0] >= FOUR_BYTES_MAX;
-        let signed = |Whole { negative, digits }| if negative { -(digits as i64) } else { digits as i64 };
+        let signed = |WholeNumber { negative, digits }| if negative { -(digits as i64) } else { digits as i64 };
         let expected: Option<Vec<i64>> = cells.iter().map(|cell| PortableDigits.whole(*cell).map(signed)).collect();
         let mut out = [[0; 4]];
         let done = avx2.wholes([four].into_iter(), &mut out, Some);

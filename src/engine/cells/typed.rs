@@ -292,8 +292,8 @@ impl NullRows {
 }
 
 /// Cells read one by one after four that could not be read together, and the maximum after repeated failures.
-const ALONE_MIN: usize = 4;
-const ALONE_MAX: usize = 256;
+const SINGLE_CELLS_MIN: usize = 4;
+const SINGLE_CELLS_MAX: usize = 256;
 
 /// A column of fixed-size values.
 pub(super) struct FixedColumn<P: Parser> {
@@ -316,11 +316,11 @@ impl<P: Parser> FixedColumn<P> {
         values.resize(first_row + rows, P::Value::default());
         let out = &mut values[first_row..];
         let mut scratch = Vec::new();
-        let (mut row, mut alone) = (0, ALONE_MIN);
+        let (mut row, mut alone) = (0, SINGLE_CELLS_MIN);
         while row < rows {
             let fours = parser.parse_fours_fast(digits, cells.fours(row), out[row..].as_chunks_mut().0);
             row += 4 * fours;
-            alone = if fours > 0 { ALONE_MIN } else { (alone * 2).min(ALONE_MAX) };
+            alone = if fours > 0 { SINGLE_CELLS_MIN } else { (alone * 2).min(SINGLE_CELLS_MAX) };
             let until = rows.min(row + alone);
             while row < until {
                 for cell in cells.plain(row..until) {

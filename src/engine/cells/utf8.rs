@@ -35,7 +35,7 @@ fn push_start<const BYTES: usize>(data: &mut Vec<u8>, chunk: &[u8; BYTES], lengt
 }
 
 /// Texts gathered into memory with room for them and for one more copy of the largest width.
-struct Gathering {
+struct GatherBuffer {
     bytes: Vec<u8>,
     /// For all texts.
     capacity: usize,
@@ -44,7 +44,7 @@ struct Gathering {
 /// Texts up to these lengths are copied with constant size, without a branch on their lengths.
 const WIDTHS: [usize; 3] = [16, 64, 128];
 
-impl Gathering {
+impl GatherBuffer {
     fn with_capacity(bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes + WIDTHS[2]), capacity: bytes }
     }
@@ -163,7 +163,7 @@ pub fn gather_texts(columns: &[&StringArray], parts: &[&[u32]]) -> Vec<Vec<Strin
         all.iter().all(|part| i32::try_from(part.bytes).is_ok()),
         "texts that are each there once fit 32-bit offsets"
     );
-    let mut gathering: Vec<_> = all.iter().map(|part| Gathering::with_capacity(part.bytes as usize)).collect();
+    let mut gathering: Vec<_> = all.iter().map(|part| GatherBuffer::with_capacity(part.bytes as usize)).collect();
     for (column, texts) in columns.iter().enumerate() {
         for (part, gathering) in all.iter().zip(&mut gathering) {
             gathering.add(texts, part.rows, part.longest[column], part.ends(column));

@@ -4,7 +4,7 @@ use super::text::Cell;
 
 /// An optional minus sign, and digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Whole {
+pub(super) struct WholeNumber {
     pub negative: bool,
     pub digits: u64,
 }
@@ -21,7 +21,7 @@ pub(super) struct Point {
 
 /// Reads cells of up to 16 bytes after the sign as numbers; `None` for anything else, including cells without digits.
 pub(super) trait Digits: Copy {
-    fn whole(self, cell: Cell<'_>) -> Option<Whole>;
+    fn whole(self, cell: Cell<'_>) -> Option<WholeNumber>;
 
     /// `mark` is neither a digit nor a minus sign.
     fn point(self, cell: Cell<'_>, mark: u8) -> Option<Point>;
@@ -69,9 +69,9 @@ pub(super) struct PortableDigits;
 
 impl Digits for PortableDigits {
     #[inline(always)]
-    fn whole(self, cell: Cell<'_>) -> Option<Whole> {
+    fn whole(self, cell: Cell<'_>) -> Option<WholeNumber> {
         let (negative, unsigned) = unsigned(cell)?;
-        Some(Whole { negative, digits: whole16(unsigned)? })
+        Some(WholeNumber { negative, digits: whole16(unsigned)? })
     }
 
     #[inline(always)]
@@ -130,7 +130,7 @@ fn padded(cell: Cell<'_>) -> [u64; 2] {
 /// The high bit of each byte that is not a digit. Exact up to the first (lowest); after a byte from 0x80, a digit may
 /// be marked too.
 #[inline(always)]
-fn odd(digits: u64) -> u64 {
+fn non_digits(digits: u64) -> u64 {
     (digits.wrapping_add(TO_HIGH) | digits) & HIGH
 }
 
@@ -155,11 +155,11 @@ fn whole16(cell: Cell<'_>) -> Option<u64> {
     match cell.len() {
         1..=8 => {
             let digits = digits8(cell);
-            (odd(digits) == 0).then(|| number8(digits))
+            (non_digits(digits) == 0).then(|| number8(digits))
         }
         9..=16 => {
             let digits = digits16(cell);
-            (odd(digits[0]) | odd(digits[1]) == 0).then(|| number16(digits))
+            (non_digits(digits[0]) | non_digits(digits[1]) == 0).then(|| number16(digits))
         }
         _ => None,
     }
@@ -168,7 +168,7 @@ fn whole16(cell: Cell<'_>) -> Option<u64> {
 /// Whether the bytes are eight digits.
 #[inline(always)]
 pub(super) fn all_digits8(word: u64) -> bool {
-    odd(word ^ ZEROS) == 0
+    non_digits(word ^ ZEROS) == 0
 }
 
 /// Reads up to 16 bytes of digits with at most one `mark`: the digits as one number, and how many follow the mark.
@@ -177,10 +177,10 @@ fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
     match cell.len() {
         1..=8 => {
             let digits = digits8(cell);
-            match odd(digits) {
+            match non_digits(digits) {
                 0 => Some((number8(digits), 0)),
-                odd if cell.len() > 1 => {
-                    let (closed, places) = close(digits, odd, mark)?;
+                non_digits if cell.len() > 1 => {
+                    let (closed, places) = close(digits, non_digits, mark)?;
                     Some((number8(closed), places))
                 }
                 _ => None,
@@ -188,14 +188,14 @@ fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
         }
         9..=16 => {
             let [first, last] = digits16(cell);
-            match (odd(first), odd(last)) {
+            match (non_digits(first), non_digits(last)) {
                 (0, 0) => Some((number16([first, last]), 0)),
-                (0, odd) => {
-                    let (closed, places) = close(last, odd, mark)?;
+                (0, non_digits) => {
+                    let (closed, places) = close(last, non_digits, mark)?;
                     Some((number16([first << 8, closed | first >> 56]), places))
                 }
-                (odd, 0) => {
-                    let (closed, places) = close(first, odd, mark)?;
+                (non_digits, 0) => {
+                    let (closed, places) = close(first, non_digits, mark)?;
                     Some((number16([closed, last]), places + 8))
                 }
                 _ => None,
@@ -208,10 +208,10 @@ fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
 /// Removes the only other byte from `digits`, if it is the mark: bytes before it move up by one, after a zero. Also
 /// returns the number of digits after it.
 #[inline(always)]
-fn close(digits: u64, odd: u64, mark: u8) -> Option<(u64, u32)> {
-    let at = odd.trailing_zeros() & 56;
+fn close(digits: u64, non_digits: u64, mark: u8) -> Option<(u64, u32)> {
+    let at = non_digits.trailing_zeros() & 56;
     let is_mark = (digits >> at) as u8 == mark ^ b'0';
-    if !is_mark || odd & (odd - 1) != 0 {
+    if !is_mark || non_digits & (non_digits - 1) != 0 {
         return None;
     }
     let before = digits & ((1 << at) - 1);

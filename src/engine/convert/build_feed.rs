@@ -24,7 +24,7 @@ pub(super) enum FeedItem {
 }
 
 /// A source of a build.
-pub(super) struct FedSource {
+pub(super) struct BuildSource {
     /// Its index among the keys of the build.
     pub at: u32,
     pub item: FeedItem,
@@ -33,7 +33,7 @@ pub(super) struct FedSource {
 }
 
 /// The partitions to build from a source, unless all are built.
-type Only = HashMap<u32, Arc<BTreeSet<String>>>;
+type PartitionFilter = HashMap<u32, Arc<BTreeSet<String>>>;
 
 /// The inputs of a build, in order. Sources are numbered by their index in `keys`.
 pub(super) struct BuildFeed {
@@ -41,10 +41,10 @@ pub(super) struct BuildFeed {
     pub keys: Arc<TextList>,
     pub read: Arc<SourceList>,
     pub stored: StoredRows,
-    pub only: Arc<Only>,
+    pub only: Arc<PartitionFilter>,
     /// The outcomes of buffered sources.
     pub buffered: BTreeMap<u32, SourceOutcome>,
-    rows: VecDeque<FedSource>,
+    rows: VecDeque<BuildSource>,
 }
 
 impl BuildFeed {
@@ -73,7 +73,7 @@ impl BuildFeed {
                 false => outcome.partitions.keys().cloned().collect(),
             };
             let at = at(&outcome.rows.source);
-            rows.push_back(FedSource { at, item: FeedItem::Buffered(buffered), touched });
+            rows.push_back(BuildSource { at, item: FeedItem::Buffered(buffered), touched });
             outcomes.insert(at, outcome);
         }
         Self { stored: StoredRows::new(format, stored), keys, read, only, buffered: outcomes, rows }
@@ -96,8 +96,8 @@ impl BuildFeed {
     }
 
     /// The sources with rows to feed, in key order.
-    pub(super) fn take_sources(&mut self) -> FedSources {
-        FedSources {
+    pub(super) fn take_sources(&mut self) -> BuildSources {
+        BuildSources {
             keys: Arc::clone(&self.keys),
             read: Arc::clone(&self.read),
             only: Arc::clone(&self.only),
@@ -113,19 +113,19 @@ fn read_at(keys: &Arc<TextList>, read: &SourceList, nth: usize) -> usize {
 }
 
 /// Sources in key order.
-pub(super) struct FedSources {
+pub(super) struct BuildSources {
     keys: Arc<TextList>,
     read: Arc<SourceList>,
-    only: Arc<Only>,
+    only: Arc<PartitionFilter>,
     /// The next source to read.
     next: usize,
-    rows: VecDeque<FedSource>,
+    rows: VecDeque<BuildSource>,
 }
 
-impl Iterator for FedSources {
-    type Item = FedSource;
+impl Iterator for BuildSources {
+    type Item = BuildSource;
 
-    fn next(&mut self) -> Option<FedSource> {
+    fn next(&mut self) -> Option<BuildSource> {
         let at = (self.next < self.read.len()).then(|| read_at(&self.keys, &self.read, self.next) as u32);
         if self.rows.front().is_some_and(|rows| at.is_none_or(|at| rows.at < at)) {
             return self.rows.pop_front();
@@ -133,6 +133,6 @@ impl Iterator for FedSources {
         let (at, source) = at.zip(self.read.get(self.next))?;
         self.next += 1;
         let touched = self.only.get(&at).map(|partitions| partitions.iter().cloned().collect()).unwrap_or_default();
-        Some(FedSource { at, item: FeedItem::Read(source, self.next - 1), touched })
+        Some(BuildSource { at, item: FeedItem::Read(source, self.next - 1), touched })
     }
 }

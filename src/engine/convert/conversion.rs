@@ -122,7 +122,7 @@ pub trait ConvertProgress: Sync {
 
 /// Called with the partition of a file, the first source of its group as an index of [`Converted::keys`], its index in the
 /// group, and the file.
-pub type MadeFile<'a> = dyn Fn(&str, u32, usize, &SpooledFile) + Sync + 'a;
+pub type OnFile<'a> = dyn Fn(&str, u32, usize, &SpooledFile) + Sync + 'a;
 
 /// The inputs of a conversion of one table.
 pub struct Conversion<'a> {
@@ -133,6 +133,6 @@ pub struct Conversion<'a> {
     pub resources: &'a Resources,
     pub progress: &'a dyn ConvertProgress,
     /// Called for each finished file.
-    pub made: &'a MadeFile<'a>,
+    pub made: &'a OnFile<'a>,
     pub job_id: &'a str,
 }

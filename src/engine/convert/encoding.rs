@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use parquet::schema::types::ColumnDescPtr;
 
-use super::conversion::MadeFile;
+use super::conversion::OnFile;
 use super::error::{ConvertError, internal, scratch_error};
 use super::inputs::BuildLayout;
 use super::parquet_file::descriptors;
@@ -59,7 +59,7 @@ pub(super) struct Encoding<'a> {
     pub durable_in_place: bool,
     /// Whether each segment becomes its own group.
     pub segments_apart: bool,
-    pub made: &'a MadeFile<'a>,
+    pub made: &'a OnFile<'a>,
 }
 
 impl<'a> Encoding<'a> {
@@ -71,7 +71,7 @@ impl<'a> Encoding<'a> {
         memory_bytes: u64,
         durable_in_place: bool,
         layout: BuildLayout,
-        made: &'a MadeFile<'a>,
+        made: &'a OnFile<'a>,
     ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
         let count = threads.clamp(1, 16).min(columns.max(1));

@@ -14,7 +14,7 @@ use std::thread::Builder;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::build_feed::{BuildFeed, FedSource, FedSources, FeedItem};
+use super::build_feed::{BuildFeed, BuildSource, BuildSources, FeedItem};
 use super::conversion::{Conversion, SourceRef};
 use super::error::{ConvertError, internal, opening_failed, panicked, reading_failed};
 use super::piece::{Piece, SourceEndInfo, replay};
@@ -158,7 +158,7 @@ struct SourceStream {
 
 /// The streams of sources in order. Few of them exist at a time: readers get the next sources as earlier ones are drained.
 struct Streams<'q> {
-    sources: FedSources,
+    sources: BuildSources,
     ahead: VecDeque<SourceStream>,
     ahead_max: usize,
     queue: &'q ReadQueue,
@@ -170,7 +170,7 @@ impl Streams<'_> {
         if self.ahead.len() <= self.ahead_max / 2 {
             let mut jobs = Vec::new();
             while self.ahead.len() <= self.ahead_max
-                && let Some(FedSource { at, item, touched }) = self.sources.next()
+                && let Some(BuildSource { at, item, touched }) = self.sources.next()
             {
                 let rows = match item {
                     FeedItem::Buffered(rows) => StreamRows::Buffered(rows),

@@ -37,7 +37,7 @@ mod text_list;
 
 pub use assemble::RowGroups;
 pub use conversion::{
-    BuiltGroup, BuiltSegment, Conversion, ConvertProgress, Converted, MadeFile, OutcomeSink, Resources, SourceOutcome,
+    BuiltGroup, BuiltSegment, Conversion, ConvertProgress, Converted, OnFile, OutcomeSink, Resources, SourceOutcome,
     SourceRef, SpooledFile,
 };
 pub use error::ConvertError;

@@ -26,7 +26,7 @@ struct PoolState<P, A> {
     busy: usize,
     /// Chunks pushed but not yet collected.
     in_flight: usize,
-    /// Threads in [`WorkerPool::take_encode_unless`].
+    /// Threads waiting in [`WorkerPool::take_encode_unless`].
     waiting_for_progress: usize,
     failed: Option<ConvertError>,
     stopped: bool,

@@ -74,7 +74,7 @@ struct PartitionState {
     last_used: u64,
 }
 
-/// A source all of whose rows were added.
+/// A source whose rows have all been added.
 pub(super) struct EndedSource {
     pub at: u32,
     /// The hash of its key.

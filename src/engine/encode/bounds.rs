@@ -94,12 +94,12 @@ impl ValueBounds {
         of(&self.min) + of(&self.max)
     }
 
-    pub(super) fn of_booleans(trues: usize, falses: usize) -> Option<Self> {
+    pub(super) fn from_booleans(trues: usize, falses: usize) -> Option<Self> {
         let bounds = Self { min: StatValue::Boolean(falses == 0), max: StatValue::Boolean(trues > 0) };
         (trues + falses > 0).then_some(bounds)
     }
 
-    pub(super) fn of_bytes(min_and_max: Option<(&[u8], &[u8])>, order: ValueOrder) -> Option<Self> {
+    pub(super) fn from_bytes(min_and_max: Option<(&[u8], &[u8])>, order: ValueOrder) -> Option<Self> {
         let value = if order == ValueOrder::Text { StatValue::Bytes } else { StatValue::Fixed };
         min_and_max.map(|(min, max)| Self { min: value(min.to_vec()), max: value(max.to_vec()) })
     }
@@ -186,7 +186,7 @@ fn shorten_up(text: &[u8]) -> (Vec<u8>, bool) {
     }
     let start = String::from_utf8_lossy(&text[..character_start(text, BYTES_MAX)]);
     for (at, character) in start.char_indices().rev() {
-        // Of the same length, so that the result is not longer than allowed.
+        // Must have the same length, so that the result is not longer than allowed.
         if let Some(next) = char::from_u32(character as u32 + 1)
             && next.len_utf8() == character.len_utf8()
         {

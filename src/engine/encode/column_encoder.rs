@@ -160,7 +160,7 @@ impl ColumnEncoder {
                 let (bits, trues) = values::booleans(pieces, &mut scratch.booleans);
                 out.start();
                 out.buffers.body.extend_from_slice(bits);
-                out.finish(Encoding::PLAIN, ValueBounds::of_booleans(trues, values - trues), None)
+                out.finish(Encoding::PLAIN, ValueBounds::from_booleans(trues, values - trues), None)
             }
             ColumnKind::Words32(state) => {
                 let words = values::words32(pieces, &mut scratch.words32);

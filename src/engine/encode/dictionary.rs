@@ -22,7 +22,7 @@ const SLOTS_MIN: usize = 64;
 /// Smaller tables grow faster.
 const GROWN_SLOTS: usize = 1 << 14;
 /// Smaller tables are kept mostly empty.
-const ROOMY_SLOTS: usize = 1 << 12;
+const SPARSE_SLOTS: usize = 1 << 12;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The values don't fit a dictionary, or would gain nothing from it.
@@ -45,7 +45,7 @@ impl DictionaryLimits {
     }
 
     /// For a new dictionary: its bytes, and distinct values among the first ones, in percent.
-    pub(super) fn of_first_page(bytes_max: usize, first_distinct_percent: usize) -> Self {
+    pub(super) fn for_first_page(bytes_max: usize, first_distinct_percent: usize) -> Self {
         Self { bytes_max: bytes_max.min(BYTES_MAX), first_distinct_max: FIRST_VALUES * first_distinct_percent / 100 }
     }
 
@@ -150,7 +150,7 @@ impl HashSlots {
 
     /// Whether collisions would be frequent. Small tables use more slots, since collisions cost more than memory.
     fn is_crowded(&self, values: usize) -> bool {
-        values * if self.slots.len() < ROOMY_SLOTS { 4 } else { 2 } > self.slots.len()
+        values * if self.slots.len() < SPARSE_SLOTS { 4 } else { 2 } > self.slots.len()
     }
 }
 

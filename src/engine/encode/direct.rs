@@ -169,7 +169,7 @@ impl<T: Word + Delta> PageValues for DirectNumbers<'_, T> {
     fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
         let is_small = direct_bytes <= size_of_val(self.words.values) / 8 * 5;
         let percent = if is_small { FIRST_PACKED_PERCENT_MAX } else { FIRST_NUMBERS_PERCENT_MAX };
-        DictionaryLimits::of_first_page(direct_bytes, percent)
+        DictionaryLimits::for_first_page(direct_bytes, percent)
     }
 
     fn is_packed(&self) -> bool {
@@ -199,7 +199,7 @@ impl PageValues for DirectTexts<'_> {
             Some((dictionary, codes)) => dictionary.range_of(codes, ValueOrder::Text),
             None => range_of_texts(self.texts),
         };
-        ValueBounds::of_bytes(range, ValueOrder::Text)
+        ValueBounds::from_bytes(range, ValueOrder::Text)
     }
 
     fn put_direct(&self, _: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
@@ -222,7 +222,7 @@ impl PageValues for DirectTexts<'_> {
     }
 
     fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
-        DictionaryLimits::of_first_page(direct_bytes, TEXT_DISTINCT_PERCENT_MAX)
+        DictionaryLimits::for_first_page(direct_bytes, TEXT_DISTINCT_PERCENT_MAX)
     }
 
     fn text_bytes(&self) -> Option<usize> {
@@ -245,7 +245,7 @@ impl PageValues for FixedBytes<'_> {
 
     fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<ValueBounds> {
         if let Some((dictionary, codes)) = coded {
-            return ValueBounds::of_bytes(dictionary.range_of(codes, self.order), self.order);
+            return ValueBounds::from_bytes(dictionary.range_of(codes, self.order), self.order);
         }
         let range = self.bytes.chunks_exact(self.width).fold(None, |range, value| {
             let (min, max): (&[u8], &[u8]) = range.unwrap_or((value, value));
@@ -253,7 +253,7 @@ impl PageValues for FixedBytes<'_> {
             let higher = bounds::compare_bytes(value, max, self.order).is_gt();
             Some((if lower { value } else { min }, if higher { value } else { max }))
         });
-        ValueBounds::of_bytes(range, self.order)
+        ValueBounds::from_bytes(range, self.order)
     }
 
     fn put_direct(&self, _: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
@@ -262,7 +262,7 @@ impl PageValues for FixedBytes<'_> {
     }
 
     fn limits(&self, direct_bytes: usize) -> DictionaryLimits {
-        DictionaryLimits::of_first_page(direct_bytes, TEXT_DISTINCT_PERCENT_MAX)
+        DictionaryLimits::for_first_page(direct_bytes, TEXT_DISTINCT_PERCENT_MAX)
     }
 }
 

@@ -192,7 +192,7 @@ impl<'a> Texts<'a> {
                     let (start, end) = (pair[0] as usize, pair[1] as usize);
                     // Bytes after a short text are read with it and masked out, without a branch by length.
                     let known = match data[start..].first_chunk::<START_BYTES>() {
-                        Some(first) => TextStart::of_chunk(first, end - start),
+                        Some(first) => TextStart::from_chunk(first, end - start),
                         None => TextStart::of(&data[start..end]),
                     };
                     each(&data[start..end], known)?;
@@ -268,27 +268,27 @@ pub(super) const WORD_BYTES: usize = 8;
 impl TextStart {
     pub(super) fn of(text: &[u8]) -> Self {
         match text.first_chunk() {
-            Some(chunk) => Self::of_chunk(chunk, text.len()),
+            Some(chunk) => Self::from_chunk(chunk, text.len()),
             None => {
                 let mut chunk = [0; START_BYTES];
                 chunk[..text.len()].copy_from_slice(text);
-                Self::of_chunk(&chunk, text.len())
+                Self::from_chunk(&chunk, text.len())
             }
         }
     }
 
     /// The start of the text of `length` bytes at the beginning of `chunk`.
     #[inline(always)]
-    fn of_chunk(chunk: &[u8; START_BYTES], length: usize) -> Self {
+    fn from_chunk(chunk: &[u8; START_BYTES], length: usize) -> Self {
         let word = |at: usize| u64::from_be_bytes(chunk.as_chunks().0[at]);
-        let kept = KEPT_OF_WORD[length.min(WORD_BYTES)];
-        let kept_of_next = KEPT_OF_WORD[length.clamp(WORD_BYTES, START_BYTES) - WORD_BYTES];
+        let kept = WORD_MASKS[length.min(WORD_BYTES)];
+        let kept_of_next = WORD_MASKS[length.clamp(WORD_BYTES, START_BYTES) - WORD_BYTES];
         Self { words: [word(0) & kept, word(1) & kept_of_next] }
     }
 }
 
 /// The bits of the first bytes of a word, by their number. A table, since a shift by a possibly whole word is slower.
-const KEPT_OF_WORD: [u64; WORD_BYTES + 1] = {
+const WORD_MASKS: [u64; WORD_BYTES + 1] = {
     let mut masks = [u64::MAX; WORD_BYTES + 1];
     let mut length = 0;
     while length < WORD_BYTES {

@@ -112,7 +112,7 @@ impl Amounts {
         Some(amounts)
     }
 
-    pub fn see(&mut self, value: &CellValue<'_>, probes: &mut NumberProbes) {
+    pub fn observe(&mut self, value: &CellValue<'_>, probes: &mut NumberProbes) {
         if self.failed {
             return;
         }
@@ -131,7 +131,7 @@ impl Amounts {
     fn add(&mut self, stripped: &Stripped, value: &CellValue<'_>, probes: &mut NumberProbes) {
         let line = std::cell::Cell::new(value.line.get());
         let plain = CellValue { text: &stripped.plain, chunk: value.chunk, start: value.start, line };
-        self.numbers.see(&plain, probes);
+        self.numbers.observe(&plain, probes);
         self.failed = !(0..STYLES.len()).any(|style| self.numbers.reads(style));
         self.last = [stripped.percent, stripped.parentheses, stripped.trailing_minus, stripped.foreign];
         self.last_currency = stripped.currency;
@@ -151,12 +151,12 @@ impl Amounts {
         }
     }
 
-    /// Why the amounts are no numbers of one kind; `None` if they aren't amounts at all.
+    /// Why the amounts are not numbers of one kind; `None` if they aren't amounts at all.
     pub fn mixture(&self) -> Option<String> {
         if self.failed {
             return None;
         }
-        if self.of_several_currencies() {
+        if self.has_several_currencies() {
             let signs: Vec<String> =
                 self.currencies.iter().map(|(sign, count)| format!("`{sign}` ({count})")).collect();
             return Some(format!("amounts in several currencies, which a number would lose: {}", signs.join(", ")));
@@ -165,7 +165,7 @@ impl Amounts {
             .then(|| format!("{} of {} values have a percent sign, the others have none", self.percents, self.values))
     }
 
-    fn of_several_currencies(&self) -> bool {
+    fn has_several_currencies(&self) -> bool {
         let group = |sign: &&str| CURRENCIES.iter().position(|signs| signs.contains(sign));
         let mut groups: Vec<Option<usize>> = self.currencies.keys().map(group).collect();
         groups.dedup();
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_around_digits_are_taken_off() {
+    fn signs_around_digits_are_stripped() {
         for (text, plain) in [
             ("$1,234.50", "1,234.50"),
             ("($95.00)", "-95.00"),

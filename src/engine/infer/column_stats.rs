@@ -150,7 +150,7 @@ impl ColumnSurvey {
         Self { tokens: vec![TokenSeen::default(); TOKENS.len()], ..Self::default() }
     }
 
-    pub fn see(&mut self, value: &CellValue<'_>, quoted: bool, probes: &mut Probes) {
+    pub fn observe(&mut self, value: &CellValue<'_>, quoted: bool, probes: &mut Probes) {
         let trimmed = if quoted { value.text } else { value.text.trim_ascii() };
         let padded = trimmed.len() != value.text.len();
         if let Some(at) = token(trimmed) {
@@ -176,12 +176,12 @@ impl ColumnSurvey {
             return;
         }
         let line = std::cell::Cell::new(value.line.get());
-        self.see_new(&CellValue { text: trimmed, chunk: value.chunk, start: value.start, line }, probes);
+        self.observe_new(&CellValue { text: trimmed, chunk: value.chunk, start: value.start, line }, probes);
         self.last.clear();
         self.last.extend_from_slice(&trimmed[..trimmed.len().min(LAST_BYTES_MAX + 1)]);
     }
 
-    fn see_new(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
+    fn observe_new(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
         let text = value.text;
         self.distinct.add(probes.hasher.hash_one(text));
         self.totals += u64::from(std::str::from_utf8(text).is_ok_and(is_total));
@@ -192,14 +192,14 @@ impl ColumnSurvey {
             }
         }
         match &mut self.amounts {
-            Some(amounts) => amounts.see(value, &mut probes.numbers),
+            Some(amounts) => amounts.observe(value, &mut probes.numbers),
             None if self.numbers.is_read() || self.values == 1 => {
                 self.amounts = Amounts::begin(&self.numbers, self.values - 1, value, &mut probes.numbers);
             }
             None => {}
         }
-        self.numbers.see(value, &mut probes.numbers);
-        self.times.see(value);
+        self.numbers.observe(value, &mut probes.numbers);
+        self.times.observe(value);
         if self.times.counterexample().is_none() {
             self.days.add(probes.hasher.hash_one(day_of(text)));
         }

@@ -31,7 +31,7 @@ const ROUNDS_MAX: usize = 4;
 #[derive(Debug)]
 pub struct Joined {
     pub proposal: Proposal,
-    /// One entry a file that was read.
+    /// One entry per file that was read.
     pub files: Vec<FileSample>,
     /// Files that no proposal could be made for.
     pub failed: Vec<(String, InferError)>,

@@ -24,7 +24,7 @@ use crate::engine::read::head::Head;
 /// and a type would lose intended values; one value in twenty or fewer is typical of typing errors and notes.
 pub(super) const FITTING_PERCENT_MIN: u64 = 95;
 /// The percentage from which the evidence names the type that a text column almost has.
-const TOLD_PERCENT_MIN: u64 = 80;
+const REPORTED_PERCENT_MIN: u64 = 80;
 /// Misfits shown.
 pub(super) const SHOWN_MAX: usize = 3;
 /// Sets of formats that read a value of a column.
@@ -32,7 +32,7 @@ const CASES_MAX: usize = 256;
 /// Searches for date formats in a column.
 const SEARCHES_MAX: u32 = 32;
 
-const _: () = assert!(TOLD_PERCENT_MIN < FITTING_PERCENT_MIN && FITTING_PERCENT_MIN < 100);
+const _: () = assert!(REPORTED_PERCENT_MIN < FITTING_PERCENT_MIN && FITTING_PERCENT_MIN < 100);
 
 /// The number of `values` that may be misfits if `percent` must fit.
 pub(super) fn misses_max(values: u64, percent: u64) -> u64 {
@@ -100,11 +100,11 @@ impl FitTally {
             .chain((0..STYLES.len()).map(CandidateType::Number))
             .chain([CandidateType::Uuid, CandidateType::Json]);
         let candidates = fits.map(|fit| TypeCandidate { fit, missed: 0, first: None }).collect();
-        let misses_max = misses_max(values, TOLD_PERCENT_MIN);
+        let misses_max = misses_max(values, REPORTED_PERCENT_MIN);
         Self { values: 0, misses_max, candidates, searches: 0, first: None, read: BTreeMap::new(), untimed: false }
     }
 
-    fn see(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
+    fn observe(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
         let text = value.text;
         let (mut timed, misses_max) = (false, self.misses_max);
         for candidate in self.candidates.iter_mut().filter(|candidate| candidate.missed <= misses_max) {
@@ -120,13 +120,13 @@ impl FitTally {
         if !timed && self.searches < SEARCHES_MAX && self.values <= misses_max {
             self.search(text);
         }
-        self.see_time(text);
+        self.observe_time(text);
         self.first.get_or_insert_with(|| value.counterexample(""));
         self.values += 1;
     }
 
     /// Counts the formats that read a value, while every value has one.
-    fn see_time(&mut self, text: &[u8]) {
+    fn observe_time(&mut self, text: &[u8]) {
         if self.untimed {
             return;
         }
@@ -223,10 +223,10 @@ struct MisfitFilter {
 
 impl MisfitFilter {
     /// `data_first`: the value is in the first record of a file without header.
-    fn see(&mut self, value: &CellValue<'_>, quoted: bool, data_first: bool, probes: &mut Probes) {
-        let Some(text) = content(value.text, quoted) else { return self.stats.see(value, quoted, probes) };
+    fn observe(&mut self, value: &CellValue<'_>, quoted: bool, data_first: bool, probes: &mut Probes) {
+        let Some(text) = content(value.text, quoted) else { return self.stats.observe(value, quoted, probes) };
         if self.fits.iter_mut().all(|fit| fit.fit(text, probes) == NumberFit::Number) {
-            return self.stats.see(value, quoted, probes);
+            return self.stats.observe(value, quoted, probes);
         }
         let ours = |other: &TimeFormat| {
             self.fits.iter().any(|fit| matches!(fit, CandidateType::Time(format) if format.contradicts(other)))
@@ -266,7 +266,7 @@ pub(super) fn find(
     let columns: Vec<usize> = tallies.keys().copied().collect();
     let ended = survey.revisit(head, dialect, &columns, go_on, &mut |at, _, value, quoted| {
         if let (Some(tally), Some(text)) = (tallies.get_mut(&at), content(value.text, quoted)) {
-            tally.see(&CellValue::new(text, value.chunk, value.start), &mut probes);
+            tally.observe(&CellValue::new(text, value.chunk, value.start), &mut probes);
         }
     })?;
     if !ended {
@@ -287,7 +287,7 @@ pub(super) fn find(
     }
     let ended = survey.revisit(head, dialect, &columns, go_on, &mut |at, row, value, quoted| {
         if let Some(filter) = filters.get_mut(&at) {
-            filter.see(value, quoted, row == 0 && !dialect.header, &mut probes);
+            filter.observe(value, quoted, row == 0 && !dialect.header, &mut probes);
         }
     })?;
     if ended {

@@ -69,7 +69,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// File names without information about the contents.
-const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
+const GENERIC_NAMES: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
 
 /// The parts of a key: folders within its pipeline, name without extensions, extensions.
 struct KeyParts<'a> {
@@ -167,7 +167,7 @@ pub(super) fn table(key: &str) -> String {
         let squeezed: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
         squeezed.join("_")
     };
-    let says_something = |name: &String| !name.is_empty() && !NONDESCRIPT.contains(&name.as_str());
+    let says_something = |name: &String| !name.is_empty() && !GENERIC_NAMES.contains(&name.as_str());
     let mut names = [series(stem), folder, stem].into_iter().map(ascii);
     let mut name = names.find(says_something).unwrap_or_else(|| "data".to_owned());
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {

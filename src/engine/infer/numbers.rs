@@ -179,7 +179,7 @@ impl Numbers {
         }
     }
 
-    pub fn see(&mut self, value: &CellValue<'_>, probes: &mut NumberProbes) {
+    pub fn observe(&mut self, value: &CellValue<'_>, probes: &mut NumberProbes) {
         self.last_marked = None;
         if self.not_a_number.is_some() {
             return;
@@ -202,7 +202,7 @@ impl Numbers {
         let mut any = false;
         for style in 0..STYLES.len() {
             if self.counterexample[style].is_none() {
-                self.see_in(style, value, probes);
+                self.observe_in(style, value, probes);
                 any |= self.counterexample[style].is_none();
             }
         }
@@ -211,7 +211,7 @@ impl Numbers {
         }
     }
 
-    fn see_in(&mut self, style: usize, value: &CellValue<'_>, probes: &mut NumberProbes) {
+    fn observe_in(&mut self, style: usize, value: &CellValue<'_>, probes: &mut NumberProbes) {
         let shape = &mut self.shapes[style];
         if let Err(fault) = probes.floats[style].check(value.text) {
             self.counterexample[style] = Some(value.counterexample(match fault {

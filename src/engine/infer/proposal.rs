@@ -202,7 +202,7 @@ impl ColumnProposal {
 pub struct ColumnEvidence {
     /// In one sentence.
     pub why: String,
-    /// Cells that are no null.
+    /// Cells that are not null.
     pub values: u64,
     /// Cells that the proposed dialect reads as null.
     pub nulls: u64,

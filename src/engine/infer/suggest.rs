@@ -10,9 +10,9 @@ use crate::domain::pipeline::document::FromDocument;
 const ROWS_MIN: u64 = 25_000;
 /// Partitions per file, and rows per partition: less than a row group makes files that cost more than they save.
 const PARTITIONS_MAX: u64 = 366;
-const ROWS_A_PARTITION_MIN: u64 = 10_000;
+const ROWS_PER_PARTITION_MIN: u64 = 10_000;
 /// Number of days from which dates span more than a month.
-const DAYS_A_MONTH: u64 = 31;
+const DAYS_PER_MONTH: u64 = 31;
 /// Distinct values of a text column for partitioning.
 const VALUES_MAX: u64 = 20;
 const VALUE_BYTES_MAX: usize = 40;
@@ -35,10 +35,10 @@ pub(super) fn suggest(
     if let Some((column, stats)) = dated {
         let days = if column.ty == "date" { &stats.distinct } else { &stats.days };
         let few = days.count() <= PARTITIONS_MAX && !days.more && days.count() > 1;
-        let worth = |partitions: u64| rows / partitions.max(1) >= ROWS_A_PARTITION_MIN;
+        let worth = |partitions: u64| rows / partitions.max(1) >= ROWS_PER_PARTITION_MIN;
         let transform = match few && worth(days.count()) {
             true => Some("day"),
-            false => worth(days.count().div_ceil(DAYS_A_MONTH)).then_some("month"),
+            false => worth(days.count().div_ceil(DAYS_PER_MONTH)).then_some("month"),
         };
         if let Some(transform) = transform.filter(|_| rows >= ROWS_MIN) {
             let count = if days.more { format!("more than {DISTINCT_MAX}") } else { days.count().to_string() };
@@ -64,7 +64,7 @@ pub(super) fn suggest(
             && (2..=VALUES_MAX).contains(&values)
             && short
             && rows >= ROWS_MIN
-            && rows / values >= ROWS_A_PARTITION_MIN
+            && rows / values >= ROWS_PER_PARTITION_MIN
     });
     if let Some(column) = category {
         let why = format!("`{}` has {} different values in {rows} rows", column.name, column.evidence.distinct);

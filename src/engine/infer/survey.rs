@@ -42,7 +42,7 @@ pub(super) struct Survey {
     pub refused: BTreeMap<RejectReason, RefusedRecords>,
     /// The trailing ragged records: the number of rows before them, and their number.
     ragged_run: (u64, u64),
-    /// What marks the last of them, as in [`note_value`].
+    /// The footer marks of the last ones, as in [`note_value`].
     ragged_notes: VecDeque<Option<String>>,
     pub quoted_cells: u64,
     /// The last rows, with truncated cells of the examined columns.
@@ -113,7 +113,7 @@ impl Survey {
                 let field = index.field(row, at);
                 let text = cell_text(&chunk.text, field, dialect);
                 let value = CellValue::new(&text, chunk, index.records[row].0 as usize);
-                column.see(&value, field.is_quoted(), probes);
+                column.observe(&value, field.is_quoted(), probes);
             }
         }
         for row in rows.saturating_sub(LAST_ROWS)..rows {
@@ -127,7 +127,7 @@ impl Survey {
         self.rows += rows as u64;
     }
 
-    /// Visits the cells of some columns again, column by column within a block of rows. `see` receives the column, the
+    /// Visits the cells of some columns again, column by column within a block of rows. `observe` receives the column, the
     /// row number, the value and whether it is quoted. Returns false if `go_on` returned false before the end.
     pub fn revisit(
         &self,
@@ -135,7 +135,7 @@ impl Survey {
         dialect: &Dialect,
         columns: &[usize],
         go_on: &dyn Fn() -> bool,
-        see: &mut dyn FnMut(usize, u64, &CellValue<'_>, bool),
+        observe: &mut dyn FnMut(usize, u64, &CellValue<'_>, bool),
     ) -> Result<bool, ReadError> {
         let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
         let mut indexer = Indexer::new(dialect, self.width, RaggedRows::Reject);
@@ -147,7 +147,7 @@ impl Survey {
                     let field = index.field(row, at);
                     let text = cell_text(&chunk.text, field, dialect);
                     let value = CellValue::new(&text, &chunk, index.records[row].0 as usize);
-                    see(at, before + row as u64, &value, field.is_quoted());
+                    observe(at, before + row as u64, &value, field.is_quoted());
                 }
                 before += index.rows() as u64;
             }

@@ -54,7 +54,7 @@ const COMPACT_YEARS: std::ops::RangeInclusive<u32> = 1900..=2100;
 const TIMES: &[&str] = &["%H:%M:%S", "%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p"];
 const OFFSETS: &[&str] = &["%#z", " %#z", " UTC", " GMT"];
 /// Separators between date and time.
-const JOINTS: &[&str] = &[" ", "T", ", ", ":", "  "];
+const DATE_TIME_SEPARATORS: &[&str] = &[" ", "T", ", ", ":", "  "];
 
 const TEXT_BYTES_MIN: usize = 4;
 const TEXT_BYTES_MAX: usize = 40;
@@ -207,7 +207,7 @@ impl Times {
         self.naive += u64::from(self.last_naive);
     }
 
-    pub fn see(&mut self, value: &CellValue<'_>) {
+    pub fn observe(&mut self, value: &CellValue<'_>) {
         if self.counterexample.is_some() {
             return;
         }
@@ -352,7 +352,7 @@ fn pattern_formats(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -
         try_one(TimeKind::Time, (*time).to_owned(), Plain);
     }
     for (date, order) in starting_dates(text) {
-        for joint in JOINTS {
+        for joint in DATE_TIME_SEPARATORS {
             for time in TIMES {
                 try_one(TimeKind::Timestamp, format!("{date}{joint}{time}"), order);
                 for offset in OFFSETS {

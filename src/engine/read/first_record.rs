@@ -93,7 +93,7 @@ pub(super) struct LoneCr {
 
 impl LoneCr {
     /// Scans more of the line, without its terminator.
-    pub fn see(&mut self, text: &[u8]) {
+    pub fn observe(&mut self, text: &[u8]) {
         let Some(last) = text.len().checked_sub(1) else { return };
         self.found |= self.ends_in_cr || memchr::memchr(b'\r', &text[..last]).is_some();
         self.ends_in_cr = text[last] == b'\r';
@@ -113,7 +113,7 @@ mod tests {
         for (line, expected) in [("", false), ("x\r", false), ("x\ry", true), ("\r\r", true), ("xy", false)] {
             for step in 1..=4 {
                 let mut seen = LoneCr::default();
-                line.as_bytes().chunks(step).for_each(|piece| seen.see(piece));
+                line.as_bytes().chunks(step).for_each(|piece| seen.observe(piece));
                 assert_eq!(seen.found(), expected, "{line:?} in steps of {step}");
             }
         }

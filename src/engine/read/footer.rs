@@ -101,7 +101,7 @@ impl FooterCutter {
             }
             let room = left.min(held.last.len());
             let cut = held.last.iter().rev().take(room).take_while(|last| last.is_footer).count();
-            // The footer ends where a record is none.
+            // The footer ends at a record that is not a footer record.
             left = if cut < room { 0 } else { left - cut };
             if cut > 0 {
                 let records = held.last.range(held.last.len() - cut..);

@@ -364,7 +364,7 @@ impl SourceReader {
                 lone_cr = LoneCr::default();
                 continue;
             }
-            lone_cr.see(text);
+            lone_cr.observe(text);
             let bytes = text.len();
             self.skip(bytes);
             if self.window.ended() {
@@ -399,7 +399,7 @@ impl SourceReader {
                 Gap::Record(_) => return Ok(true),
                 Gap::Comment(_) => {
                     let mut lone_cr = LoneCr::default();
-                    self.skipped_bytes += self.stream_record(RecordState::Comment, |text| lone_cr.see(text))?.bytes;
+                    self.skipped_bytes += self.stream_record(RecordState::Comment, |text| lone_cr.observe(text))?.bytes;
                     if self.window.ended() && self.window.text().is_empty() {
                         self.refuse_lone_cr(&lone_cr)?;
                     }

@@ -131,7 +131,7 @@ fn broken(table: &str, path: &str, found: &str) -> RunError {
 }
 
 /// Checks the reject limits of every table over all its current sources, read now or earlier.
-pub(super) fn judge_rejects(tables: &[PreparedTable]) -> Result<(), RunError> {
+pub(super) fn check_reject_limits(tables: &[PreparedTable]) -> Result<(), RunError> {
     let mut exceeded = Vec::new();
     for table in tables.iter().filter(|table| table.edited.is_some()) {
         let (rejected, read) = (table.totals.rows_rejected, table.totals.rows_read);

@@ -25,13 +25,13 @@ use crate::ports::ObjectStore;
 
 /// Sources without a CSV whose rows a run can't keep.
 #[derive(Debug, Default)]
-struct Lost {
+struct LostSources {
     sources: u64,
     rows: u64,
     first: Option<String>,
 }
 
-impl Lost {
+impl LostSources {
     fn add(&mut self, key: &str, entry: &SourceEntry) {
         self.sources += 1;
         self.rows += entry.rows_written;
@@ -98,7 +98,7 @@ pub(super) fn check_rebuild(
         FoundRoot::Unusable { error, .. } => return Err(unusable(table.table, error)),
         FoundRoot::Readable(stored) => &stored.root,
     };
-    let mut lost = Lost::default();
+    let mut lost = LostSources::default();
     let maps = Maps::of(Some(root));
     let mut all = lake.keys().peekable();
     for entry in maps.sources.entries(&mut table.reader()) {
@@ -131,7 +131,7 @@ pub(super) fn check_lost(mapping: &Mapping, lost: &[(String, SourceEntry)]) -> R
     if mapping.when_removed == WhenRemoved::RemoveRows || lost.is_empty() {
         return Ok(());
     }
-    let mut of = Lost::default();
+    let mut of = LostSources::default();
     lost.iter().for_each(|(key, entry)| of.add(key, entry));
     Err(of.error(mapping.table.as_str(), "a stored file is missing or damaged"))
 }
@@ -141,7 +141,7 @@ pub(super) fn check_reread<'a>(
     table: &str,
     entries: impl IntoIterator<Item = (&'a String, &'a SourceEntry)>,
 ) -> Result<(), RunError> {
-    let mut of = Lost::default();
+    let mut of = LostSources::default();
     entries.into_iter().filter(|(_, entry)| entry.archived).for_each(|(key, entry)| of.add(key, entry));
     let cause = "another source of the same segment changed, and `sort_by` mixes their rows";
     if of.sources == 0 { Ok(()) } else { Err(of.error(table, cause)) }

@@ -13,7 +13,7 @@ use crate::domain::layout::{relative_data_key, relative_rejects_key};
 use crate::domain::table_log::entries::{SourceEntry, StoredFile};
 use crate::engine::convert::{ConvertError, SourceList, SourceOutcome, SpooledFile};
 use crate::engine::run_error::table_error;
-use crate::pipelines::tables::{Edit, Edited, FoundRoot, MadeGroup, RootHead, TableStore};
+use crate::pipelines::tables::{Edit, Edited, FoundRoot, RootHead, TableStore, WrittenGroup};
 
 /// Describes a data file for other engines.
 pub(super) type Describe<'a> = dyn Fn(&SpooledFile) -> Result<PublishedFile, RunError> + Send + 'a;
@@ -50,7 +50,7 @@ pub(super) struct Finished {
 }
 
 impl<'a> Edits<'a> {
-    /// `rebuild`: nothing of the present manifest is kept.
+    /// `rebuild`: nothing of the current manifest is kept.
     pub fn new(
         table: TableStore<'a>,
         found: &FoundRoot,
@@ -161,7 +161,7 @@ impl ConvertedFiles<'_> {
         StoredFile { key, rows, size, sha256, row_groups: 0, delta: None, iceberg: None }
     }
 
-    fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> Result<MadeGroup, RunError> {
+    fn group(&mut self, table: &str, partition: &str, group: UpdatedGroup) -> Result<WrittenGroup, RunError> {
         let files = group.files.into_iter().enumerate().map(|(nth, file)| {
             let key = relative_data_key(table, partition, &group.first, &file.sha256, nth);
             let (rows, size, row_groups) = (file.rows, file.size, file.row_groups as u32);
@@ -172,6 +172,6 @@ impl ConvertedFiles<'_> {
             self.files.insert(key, file);
             Ok(stored)
         });
-        Ok(MadeGroup { files: files.collect::<Result<_, RunError>>()?, segments: group.segments })
+        Ok(WrittenGroup { files: files.collect::<Result<_, RunError>>()?, segments: group.segments })
     }
 }

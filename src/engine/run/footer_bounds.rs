@@ -22,7 +22,7 @@ impl ColumnSummary {
             let statistics = group.columns().get(column).and_then(|chunk| chunk.statistics());
             let own_nulls = statistics.and_then(Statistics::null_count_opt);
             nulls = nulls.zip(own_nulls).map(|(all, own)| all + own);
-            match statistics.and_then(|statistics| of_statistics(statistics, ty)) {
+            match statistics.and_then(|statistics| from_statistics(statistics, ty)) {
                 Some([low, high]) => {
                     bounds = Some(match bounds {
                         None => [low, high],
@@ -58,7 +58,7 @@ impl ColumnBound {
     }
 }
 
-fn of_statistics(statistics: &Statistics, ty: DataType) -> Option<[ColumnBound; 2]> {
+fn from_statistics(statistics: &Statistics, ty: DataType) -> Option<[ColumnBound; 2]> {
     let is_number = matches!(
         ty,
         DataType::Int8

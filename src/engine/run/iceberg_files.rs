@@ -64,7 +64,7 @@ fn cut(text: &str, up: bool) -> Option<String> {
     if up {
         loop {
             let last = kept.pop()?;
-            // Surrogates are no characters.
+            // Surrogates are not characters.
             let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
             if let Some(next) = next {
                 kept.push(next);

@@ -1,4 +1,4 @@
-//! The sources of a run: a listing of the pipeline's part of the lake, or a look at the keys that events named, matched
+//! The sources of a run: a listing of the pipeline's part of the lake, or the objects of the keys that events named, matched
 //! against the globs of each table.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub(super) struct Lake {
 enum SeenKeys {
     /// Every object.
     All(Listing),
-    /// These keys alone, with the objects that exist.
+    /// Only these keys, with the objects that exist.
     These(BTreeMap<String, Option<ListedSource>>),
 }
 
@@ -81,8 +81,8 @@ impl Lake {
         Ok(Self { listed_at, seen, skipped, has_odd_keys, suspects })
     }
 
-    /// Looks at these keys alone, relative to the pipeline's prefix.
-    pub fn look_at(
+    /// Reads the metadata of only these keys, relative to the pipeline's prefix.
+    pub fn from_keys(
         request: &RunRequest<'_>,
         keys: &BTreeSet<String>,
         suspects: BTreeSet<String>,
@@ -108,7 +108,7 @@ impl Lake {
             SeenKeys::All(_) => self.whole(request, scratch),
             SeenKeys::These(seen) => {
                 let keys = seen.into_keys().chain([key]).collect();
-                Self::look_at(request, &keys, self.suspects)
+                Self::from_keys(request, &keys, self.suspects)
             }
         }
     }
@@ -202,7 +202,7 @@ impl Lake {
             };
             return self.sources(mapping)?.filter(is_wanted).collect();
         }
-        Self::look_at(request, keys, self.suspects.clone())?.sources(mapping)?.collect()
+        Self::from_keys(request, keys, self.suspects.clone())?.sources(mapping)?.collect()
     }
 }
 

@@ -64,7 +64,7 @@ fn write(out: &mut impl Write, source: &ListedSource) -> io::Result<()> {
 
 impl Listing {
     pub fn iter(&self) -> impl Iterator<Item = Result<ListedSource, RunError>> + '_ {
-        let mut file = BufReader::with_capacity(BUFFER_BYTES, FromStart { file: &self.file, offset: 0 });
+        let mut file = BufReader::with_capacity(BUFFER_BYTES, SharedFileReader { file: &self.file, offset: 0 });
         let mut left = self.len;
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
@@ -73,13 +73,13 @@ impl Listing {
     }
 }
 
-/// Reads a file that others read at the same time.
-struct FromStart<'a> {
+/// SourcesToRead a file that others read at the same time.
+struct SharedFileReader<'a> {
     file: &'a File,
     offset: u64,
 }
 
-impl Read for FromStart<'_> {
+impl Read for SharedFileReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(out, self.offset)?;
         self.offset += read as u64;

@@ -7,7 +7,7 @@
 //! Must not: decide what a table's files are; that is `domain::table_log`.
 //!
 //! Design decisions:
-//! - If a source changes while it is read, tables converted before are kept; the run continues with a new look at the
+//! - If a source changes while it is read, tables converted before are kept; the run continues with new metadata of the
 //!   lake from the affected table.
 //! - All tables are planned before the first is converted. If requested, this checks that their changed sources are
 //!   complete.
@@ -85,7 +85,7 @@ fn run_in<C: Converter>(
 ) -> Result<RunResult, RunFailure> {
     let counters = RunCounters::new(request.observer);
     let (prepared, skipped_files) = prepare_all(request, converter, &counters, scratch, stager)?;
-    accounting::judge_rejects(&prepared)
+    accounting::check_reject_limits(&prepared)
         .map_err(|error| failed_rejects::keep(request, converter, &prepared, scratch, error))?;
     let dropped = if request.clean { dropped_tables::find(request)? } else { Vec::new() };
     let mut result = RunResult {

@@ -45,7 +45,7 @@ pub(super) fn retire_unknown(table: &TableStore<'_>, present: Option<&Root>, edi
     Ok(())
 }
 
-/// The part of [`retire_unknown`] beside the manifest. Objects of runs in progress are named by their intents.
+/// [`retire_unknown`] for objects next to the manifest. Objects of runs in progress are named by their intents.
 fn retire_unknown_manifest(table: &TableStore<'_>, listed: &[ObjectMeta], retained: &Objects, edited: &mut Edited) {
     let prefix = manifest_objects_prefix(table.slug, table.table);
     let own = edited.root.sequence;

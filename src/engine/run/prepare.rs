@@ -93,7 +93,7 @@ type Plans = BTreeMap<usize, PlannedTable>;
 /// run that can't succeed fails before hours of work.
 fn plan_all(request: &RunRequest<'_>, counters: &RunCounters<'_>, scratch: &Path) -> Result<(Lake, Plans), RunFailure> {
     if let ChangedKeys::These(keys) = request.changed {
-        let lake = Lake::look_at(request, keys, BTreeSet::new())?;
+        let lake = Lake::from_keys(request, keys, BTreeSet::new())?;
         // Only a listing shows whether any table has a source.
         if let Some(planned) = plan_in(request, counters, &lake)?.filter(any_source) {
             return Ok((lake, planned));

@@ -18,7 +18,7 @@ pub(super) struct PreparedTable {
     pub found: FoundRoot,
     /// The next manifest; `None` if the table is as it was.
     pub edited: Option<Edited>,
-    /// Totals of the next manifest, or of the present one.
+    /// Totals of the next manifest, or of the current one.
     pub totals: Totals,
     /// The spooled file of every new key.
     pub made: BTreeMap<String, SpooledFile>,
@@ -31,7 +31,7 @@ pub(super) struct PreparedTable {
 }
 
 impl PreparedTable {
-    /// The retained commits whose time is over, oldest first. `now`: by the store's clock.
+    /// The retained commits that have expired, oldest first. `now`: by the store's clock.
     pub fn expired(&self, now: DateTime<Utc>) -> Vec<Retirement> {
         self.found.readable().map(|root| root.expired(self.keep_history, now)).unwrap_or_default()
     }

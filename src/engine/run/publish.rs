@@ -161,7 +161,7 @@ impl Publisher<'_, '_, '_> {
         put.map(|_| ()).map_err(store_error)
     }
 
-    /// Deletes the history of unchanged tables whose time is over.
+    /// Deletes the history of unchanged tables that have expired.
     fn expire(&self, tables: &[PreparedTable]) -> Result<(), RunError> {
         for table in tables {
             let FoundRoot::Readable(present) = &table.found else { continue };

@@ -23,7 +23,7 @@ const SOURCES_MAX: usize = 10_000;
 pub(super) struct TableReport {
     read: u64,
     warnings: BTreeMap<String, u64>,
-    /// Those with rejected rows or a note.
+    /// Sources with rejected rows or a note.
     notable: Vec<SourceResult>,
     others: Vec<SourceResult>,
     /// The first sources with rows in each partition that were read or removed.
@@ -57,7 +57,7 @@ impl TableReport {
         self.touched(&outcome.rows.source, outcome.partitions.keys());
     }
 
-    /// A source that was changed or removed. `before`: its entry in the present manifest.
+    /// A source that was changed or removed. `before`: its entry in the current manifest.
     pub fn changed(&mut self, source: &str, before: &SourceEntry) {
         self.touched(source, before.partitions.keys());
     }

@@ -23,9 +23,9 @@ const BATCH_SOURCES: usize = 1_024;
 pub(super) struct SourceChanges {
     /// New and changed ones.
     pub read: Arc<SourceList>,
-    /// Those that left the table, as they were read.
+    /// Sources that left the table, as they were read.
     pub removed: Vec<(String, SourceEntry)>,
-    /// Those that left the lake and whose rows stay, as they were read.
+    /// Sources that left the lake and whose rows stay, as they were read.
     pub archived: Vec<(String, SourceEntry)>,
     /// Archived ones that are in the lake again, unchanged.
     pub returned: Vec<(String, SourceEntry)>,
@@ -53,7 +53,7 @@ impl SourceChanges {
 
 /// The sources of the lake, all of which are read.
 pub(super) fn all(request: &RunRequest<'_>, mapping: &Mapping, lake: &Lake) -> Result<SourceChanges, RunError> {
-    let (mut read, mut listed) = (Reads::new(request), 0);
+    let (mut read, mut listed) = (SourcesToRead::new(request), 0);
     for source in lake.sources(mapping)? {
         listed += 1;
         read.add(source?, None)?;
@@ -74,7 +74,7 @@ pub(super) fn changes(
     let listing = lake.sources(mapping)?.inspect(|_| seen += 1);
     let (mut found, mut missing) = (SourceChanges::default(), Vec::new());
     let keeps = mapping.when_removed == WhenRemoved::KeepRows;
-    let mut read = Reads::new(request);
+    let mut read = SourcesToRead::new(request);
     let mut reader = table.reader();
     let mut take = |difference: Result<Difference, RunError>| -> Result<(), RunError> {
         match difference? {
@@ -117,22 +117,22 @@ pub(super) fn changes(
 
 /// These sources, as they are in the lake now.
 pub(super) fn read_again(request: &RunRequest<'_>, listed: Vec<ListedSource>) -> Result<Arc<SourceList>, RunError> {
-    let mut read = Reads { everywhere: true, ..Reads::new(request) };
+    let mut read = SourcesToRead { everywhere: true, ..SourcesToRead::new(request) };
     listed.into_iter().try_for_each(|listed| read.add(listed, None))?;
     read.finish()
 }
 
 /// Sources to read, in key order.
-struct Reads<'a> {
+struct SourcesToRead<'a> {
     request: &'a RunRequest<'a>,
-    /// Those without the request's prefix, too.
+    /// Includes sources outside the request's prefix.
     everywhere: bool,
     /// Not looked up yet, with the entries of those that may not have changed.
     batch: Vec<(ListedSource, Option<Box<SourceEntry>>)>,
     list: SourceList,
 }
 
-impl<'a> Reads<'a> {
+impl<'a> SourcesToRead<'a> {
     fn new(request: &'a RunRequest<'a>) -> Self {
         Self { request, everywhere: false, batch: Vec::new(), list: SourceList::default() }
     }

@@ -24,7 +24,7 @@ use crate::domain::table_log::root::Root;
 use crate::domain::table_schema::{StoredSchema, partition_sources};
 use crate::domain::zones;
 use crate::engine::convert::{
-    BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, MadeFile, Resources, SourceList, SpooledFile,
+    BuildInputs, Conversion, ConvertError, ConvertProgress, Converted, OnFile, Resources, SourceList, SpooledFile,
 };
 use crate::engine::run_error::table_error;
 use crate::pipelines::tables::{FoundRoot, IcebergHead, Maps, RootHead, TableStore, mark_for_rebuild, recover};
@@ -67,7 +67,7 @@ impl TableRun<'_> {
         }
     }
 
-    /// Whether a shard of the manifest is missing or doesn't match the root. Reads all of them: asked only after a
+    /// Whether a shard of the manifest is missing or doesn't match the root. SourcesToRead all of them: asked only after a
     /// failure.
     fn is_broken(&self, found: &FoundRoot) -> bool {
         let table = self.table();
@@ -109,7 +109,7 @@ impl TableRun<'_> {
         Ok(Some(PlannedTable { rebuild, found, sources, fingerprint, layout: layout(self.mapping) }))
     }
 
-    /// Whether a table can be updated by a look at some keys: no others are affected.
+    /// Whether a table can be updated from some keys alone: no others are affected.
     fn is_like(&self, root: &Root, found: &FoundRoot) -> bool {
         let keeps = self.mapping.when_removed == WhenRemoved::KeepRows;
         root.restored.is_none() && root.schema == self.schema(found) && (keeps || root.totals.archived == 0)
@@ -301,7 +301,7 @@ impl TableRun<'_> {
         StoredSchema { globs, ..StoredSchema::of(self.mapping) }
     }
 
-    fn with_conversion<T>(&self, scratch: &Path, made: &MadeFile<'_>, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {
+    fn with_conversion<T>(&self, scratch: &Path, made: &OnFile<'_>, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {
         let resources = Resources { scratch: scratch.to_owned(), ..self.request.resources.clone() };
         convert(&Conversion {
             store: self.request.store,

@@ -47,7 +47,7 @@ pub(super) struct UpdatedGroup {
 
 /// Unchanged sources whose rows come from their CSVs.
 #[derive(Default)]
-struct Reread {
+struct RereadSources {
     read: SourceList,
     /// The partitions that their rows are for.
     only: BTreeMap<String, Arc<BTreeSet<String>>>,
@@ -90,7 +90,7 @@ pub(super) struct Updater<'a> {
 }
 
 impl Updater<'_> {
-    /// Reads `sources` and merges their rows. `removed`: the sources that left the table.
+    /// SourcesToRead `sources` and merges their rows. `removed`: the sources that left the table.
     pub fn update<C: Converter>(
         &mut self,
         converter: &C,
@@ -111,7 +111,7 @@ impl Updater<'_> {
         }
         let files = self.fetch(&planned)?;
         let stored = self.stored(&planned, &files)?;
-        let Reread { read, only, entries } = self.reread(&planned)?;
+        let RereadSources { read, only, entries } = self.reread(&planned)?;
         let inputs = BuildInputs { read: Arc::new(read), only, buffered, stored, layout: BuildLayout::Segments };
         let converted = converter.build(self.conversion, inputs, &mut |outcome| check_reread(&entries, &outcome))?;
         let partitions = self.assemble(converter, planned, &files, converted)?;
@@ -216,14 +216,14 @@ impl Updater<'_> {
         Ok(stored)
     }
 
-    fn reread(&mut self, planned: &BTreeMap<String, Planned>) -> Result<Reread, RunError> {
+    fn reread(&mut self, planned: &BTreeMap<String, Planned>) -> Result<RereadSources, RunError> {
         let mut partitions: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for (partition, planned) in planned {
             for source in &planned.merge.reread {
                 partitions.entry(source).or_default().insert(partition.clone());
             }
         }
-        let mut reread = Reread::default();
+        let mut reread = RereadSources::default();
         for (key, partitions) in partitions {
             let key = key.to_owned();
             let entry = self.maps.sources.get(&key, &mut self.table.reader()).map_err(table_error)?.cloned();

@@ -7,13 +7,13 @@ use super::*;
 const TYPE: &str = "multipart/form-data; boundary=XyZ";
 
 /// Yields its bytes in pieces of these lengths, cyclically.
-struct Dribble<'a> {
+struct SlowReader<'a> {
     bytes: Cursor<&'a [u8]>,
     pieces: Vec<usize>,
     next: usize,
 }
 
-impl Read for Dribble<'_> {
+impl Read for SlowReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let most = self.pieces[self.next % self.pieces.len()].clamp(1, out.len());
         self.next += 1;
@@ -24,7 +24,7 @@ impl Read for Dribble<'_> {
 type Parts = Vec<(String, Option<String>, Vec<u8>)>;
 
 fn parse_in(content_type: &str, body: &[u8], pieces: &[usize]) -> Result<Parts, String> {
-    let source = Dribble { bytes: Cursor::new(body), pieces: pieces.to_vec(), next: 0 };
+    let source = SlowReader { bytes: Cursor::new(body), pieces: pieces.to_vec(), next: 0 };
     let mut form = Multipart::new(Some(content_type), source).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
     while let Some(head) = form.next_part().map_err(|error| error.to_string())? {
@@ -149,7 +149,7 @@ fn malformed_forms_are_errors() {
 }
 
 #[test]
-fn every_cut_of_a_form_is_an_error() {
+fn every_truncated_form_is_an_error() {
     let whole = form(&[part(FILE, b"abc\r\n"), part(SLUG, b"x")]);
     // The line ending after the last delimiter may be missing, or incomplete.
     for end in 0..whole.len() - 2 {
@@ -177,7 +177,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_bytes_come_back_however_they_arrive(
+    fn arbitrary_bytes_round_trip_in_any_chunks(
         // Consists of a delimiter's characters, so that many parts resemble one.
         bodies in prop::collection::vec("[\r\n\\-XyZa]{0,80}", 0..4),
         pieces in prop::collection::vec(1_usize..40, 1..6),
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all_are_read_the_same_however_they_arrive(
+    fn arbitrary_bytes_are_read_alike_in_any_chunks(
         bytes in "(--XyZ|\r\n|content-disposition:form-data;name=a|--|[a-z:;= ]|\u{0}|ÿ){0,40}",
         pieces in prop::collection::vec(1_usize..40, 1..6),
     ) {

@@ -37,16 +37,16 @@ pub struct Commit<'a> {
     pub before: &'a FoundRoot,
     /// The next root; `retained` is set by the commit.
     pub next: Root,
-    /// Objects that only the present root names, and objects that the run creates.
+    /// Objects that only the current root names, and objects that the run creates.
     pub retired: Objects,
     pub made: Objects,
     /// Keys of files that were made again with the same bytes.
     pub unchanged: BTreeSet<String>,
     /// Files of an earlier commit that the next root names again.
     pub returned: Vec<OwnedFile>,
-    /// Whether `retired` stays in the store, with the present root, for readers of the past.
+    /// Whether `retired` stays in the store, with the current root, for readers of the past.
     pub keep_history: bool,
-    /// Retained commits whose time is over, oldest first.
+    /// Retained commits that have expired, oldest first.
     pub expired: Vec<Retirement>,
 }
 
@@ -144,7 +144,7 @@ impl Commit<'_> {
         }
     }
 
-    /// Whether the present root, and what only it names, is retained.
+    /// Whether the current root, and what only it names, is retained.
     fn retains_present(&self) -> bool {
         self.keep_history && self.before.readable().is_some()
     }
@@ -218,7 +218,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Keeps the present root and the list of what this commit retires.
+    /// Keeps the current root and the list of what this commit retires.
     fn keep_root(&self) -> TableResult<()> {
         let (true, Some(root)) = (self.keep_history, self.before.readable()) else { return Ok(()) };
         let (slug, table) = (self.table.slug, self.table.table);

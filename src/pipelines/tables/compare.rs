@@ -1,4 +1,4 @@
-//! What differs between two commits of a table. Reads only the shards that one of them has and the other doesn't.
+//! The differences between two commits of a table. Reads only the shards that one of them has and the other doesn't.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ impl FileCounts {
     }
 }
 
-/// What differs between two commits. Lists are in order, and have at most as many items as asked for.
+/// The differences between two commits. Lists are in order, and have at most the requested number of items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     pub sources: Vec<ChangedSource>,

@@ -30,7 +30,7 @@ use crate::ports::store::{Bucket, Lease, ObjectMeta, WriteOptions, list_all};
 /// Files per batch.
 const BATCH_FILES: usize = 4_096;
 /// How long versions stay that a later checkpoint replaces, for readers that have listed the log.
-const LISTED_LOG_STAYS: TimeDelta = TimeDelta::hours(1);
+const LISTED_LOG_TTL: TimeDelta = TimeDelta::hours(1);
 
 /// Why there is no checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub(super) enum CheckpointError {
     Arrow(#[from] ArrowError),
 }
 
-/// Writes the checkpoint of the present version if it has one, then deletes expired versions of the log.
+/// Writes the checkpoint of the current version if it has one, then deletes expired versions of the log.
 pub(super) fn checkpoint(table: &TableStore<'_>, root: &Root, lease: &dyn Lease) -> Result<(), CheckpointError> {
     let Some(log) = root.delta.as_ref().filter(|log| delta::has_checkpoint(log.version, root.totals.files)) else {
         return Ok(());
@@ -98,7 +98,7 @@ fn clean_up(
     let oldest = log.version.saturating_sub(root.retained.len() as u64).min(log.version.saturating_sub(1));
     let checkpoints = listed.iter().filter(is_checkpoint).filter_map(version);
     let Some(first) = checkpoints.filter(|version| *version <= oldest).max() else { return Ok(()) };
-    let until = written.modified - LISTED_LOG_STAYS;
+    let until = written.modified - LISTED_LOG_TTL;
     let is_over = |object: &&ObjectMeta| version(object).is_some_and(|own| own < first) && object.modified < until;
     let keys: Vec<String> = listed.iter().filter(is_over).map(|object| object.key.clone()).collect();
     if !keys.is_empty() {

@@ -1,4 +1,4 @@
-//! The Delta log of a table, beside its data files: one version a commit of the table.
+//! The Delta log of a table, beside its data files: one version per commit of the table.
 //!
 //! Invariant: a version is staged beside the manifest before its root is written, and put in the log after it, unless the
 //! log has it. So a run that dies between the two loses nothing: the next one finds its intent and puts the staged text.

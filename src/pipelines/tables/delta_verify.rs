@@ -37,9 +37,9 @@ struct Transaction {
     version: u64,
 }
 
-/// What versions say of files, by path: the size of one that they add, `None` for one that they remove.
+/// The effect of versions on files, by path: the size of an added file, `None` for a removed one.
 #[derive(Default)]
-struct Replayed {
+struct ReplayedFiles {
     files: HashMap<String, Option<u64>>,
     /// The sequence of the last commit.
     sequence: u64,
@@ -68,7 +68,7 @@ pub(super) fn first_fault(table: &TableStore<'_>, root: &Root) -> TableResult<Op
     if let Some(missing) = (first..=log.version).find(|version| !versions.contains(version)) {
         return Ok(Some(LogFault { key: key(missing), is_missing: true, found: String::new() }));
     }
-    let mut replayed = Replayed::default();
+    let mut replayed = ReplayedFiles::default();
     for version in first..=log.version {
         if let Err(found) = replayed.add(table, &key(version), &log.id)? {
             return fault(version, found);
@@ -98,7 +98,7 @@ pub(super) fn first_fault(table: &TableStore<'_>, root: &Root) -> TableResult<Op
     wrong.map_or(Ok(None), |found| fault(log.version, found))
 }
 
-impl Replayed {
+impl ReplayedFiles {
     /// Applies a version. The inner error says why it can't be applied.
     fn add(&mut self, table: &TableStore<'_>, key: &str, id: &str) -> TableResult<Result<(), String>> {
         let body = match table.store.get(Bucket::Warehouse, key, None) {

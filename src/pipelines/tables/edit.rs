@@ -1,4 +1,4 @@
-//! Builds the next manifest of a table from the present one and a run's changes.
+//! Builds the next manifest of a table from the current one and a run's changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::domain::table_schema::{PartitionSource, StoredSchema};
 
 /// A group that a run made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MadeGroup {
+pub struct WrittenGroup {
     pub files: Vec<StoredFile>,
     /// In order, with the sources of those that are new.
     pub segments: Vec<(SegmentEntry, Option<Members>)>,
@@ -56,13 +56,13 @@ pub struct Edited {
     pub root: Root,
     /// New objects. Files that exist already are not among them.
     pub made: Objects,
-    /// Objects that only the present root names.
+    /// Objects that only the current root names.
     pub retired: Objects,
     /// Keys of files that were made again with the same bytes.
     pub unchanged: BTreeSet<String>,
     /// The new shards with their bytes.
     pub shards: Vec<(String, Vec<u8>)>,
-    /// The partitions whose files differ from the present ones, in order.
+    /// The partitions whose files differ from the current ones, in order.
     pub partitions: Vec<PartitionRowCounts>,
 }
 
@@ -90,18 +90,18 @@ pub struct Edit<'a> {
     lost: BTreeSet<String>,
     /// Rows before and after, of the partitions touched.
     rows: BTreeMap<String, (u64, u64)>,
-    /// Whether nothing of the present manifest stays.
+    /// Whether nothing of the current manifest stays.
     rebuild: bool,
     /// Shards of complete entries.
     shards: Vec<(String, Vec<u8>)>,
 }
 
 impl<'a> Edit<'a> {
-    /// Edits the present manifest, or with `rebuild` replaces it by one whose sources and groups are then added in
+    /// Edits the current manifest, or with `rebuild` replaces it by one whose sources and groups are then added in
     /// order.
     ///
     /// # Errors
-    /// If the store fails, or a shard of the present manifest can't be read.
+    /// If the store fails, or a shard of the current manifest can't be read.
     pub fn new(table: TableStore<'a>, found: &FoundRoot, rebuild: bool, job_id: &str) -> TableResult<Self> {
         let root = found.readable();
         let mut edit = Self {
@@ -131,7 +131,7 @@ impl<'a> Edit<'a> {
         Ok(edit)
     }
 
-    /// Whether nothing of the present manifest stays.
+    /// Whether nothing of the current manifest stays.
     pub const fn is_rebuild(&self) -> bool {
         self.rebuild
     }
@@ -211,7 +211,7 @@ impl<'a> Edit<'a> {
         &mut self,
         partition: &str,
         replaced: &BTreeMap<String, GroupEntry>,
-        made: Vec<MadeGroup>,
+        made: Vec<WrittenGroup>,
     ) -> TableResult<()> {
         let mut reader = self.table.reader();
         if !self.rows.contains_key(partition) {
@@ -242,7 +242,7 @@ impl<'a> Edit<'a> {
             }
             self.maps.groups.set(key, None, &mut reader)?;
         }
-        for MadeGroup { mut files, segments } in made {
+        for WrittenGroup { mut files, segments } in made {
             let stored = || replaced.values().flat_map(|group| &group.files);
             for file in &mut files {
                 // The Delta log has it already.
@@ -397,7 +397,7 @@ fn next_log(table: &str, before: Option<&Root>, head: &RootHead) -> DeltaLog {
     DeltaLog { id, version: 0, began_ms: milliseconds(&head.committed_at), timestamp_ntz }
 }
 
-/// The Iceberg metadata of the next root: that of the present one, or a new one where there is none, or for another place.
+/// The Iceberg metadata of the next root: that of the current one, or a new one where there is none, or for another place.
 fn next_iceberg(table: &str, before: Option<&Root>, head: &RootHead, own: &IcebergHead, sequence: u64) -> IcebergTable {
     let IcebergHead { location, partitions, catalog } = own.clone();
     let known = before.and_then(|root| root.iceberg.as_ref());

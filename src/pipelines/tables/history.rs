@@ -1,4 +1,4 @@
-//! Retained commits of a table: reading them, and deleting those whose time is over.
+//! Retained commits of a table: reading them, and deleting those that have expired.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub struct NotRetained {
 }
 
 impl TableStore<'_> {
-    /// The root of a version of the table. `present`: its present root.
+    /// The root of a version of the table. `present`: its current root.
     ///
     /// # Errors
     /// If the store fails or the root can't be used.
@@ -61,7 +61,7 @@ impl TableStore<'_> {
         Ok(roots.into_iter().flatten().collect())
     }
 
-    /// All objects of earlier commits that `root`, the present one, retains.
+    /// All objects of earlier commits that `root`, the current one, retains.
     ///
     /// # Errors
     /// If the store fails, or a list of them can't be read.

@@ -13,12 +13,12 @@ use crate::domain::table_log::root::{IcebergTable, Root};
 use crate::ports::iceberg_catalog::{CatalogError, CatalogName};
 use crate::ports::{IcebergCatalog, ObjectStore};
 
-/// Pauses before each look at the catalog's table: a commit may lose a race against the catalog's own maintenance, and
+/// Pauses before each read of the catalog's table: a commit may lose a race against the catalog's own maintenance, and
 /// a recreated table is removed before it is registered.
 const RETRY_PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(50), Duration::from_millis(500), Duration::from_secs(2)];
 
-/// Brings the table in the catalog up to the present snapshot of `root`. Does nothing if it is.
+/// Brings the table in the catalog up to the current snapshot of `root`. Does nothing if it is.
 ///
 /// # Errors
 /// [`TableError::Catalog`].

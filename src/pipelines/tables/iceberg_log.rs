@@ -1,4 +1,4 @@
-//! The Iceberg metadata of a table, beside its data files: one snapshot a commit of the table.
+//! The Iceberg metadata of a table, beside its data files: one snapshot per commit of the table.
 //!
 //! Manifests and manifest lists have the hash of their bytes in their names, and are written before the root, as data files
 //! are. Its metadata file is made from the root and a shard of its manifest alone, and put after it: a run that dies between
@@ -41,7 +41,7 @@ pub(super) struct IcebergCommit {
     pub objects: NamedBytes,
     /// The same, as the intent names them.
     pub made: Vec<OwnedFile>,
-    /// What only the snapshot before needs.
+    /// Objects that only the previous snapshot needs.
     pub retired: Vec<OwnedFile>,
 }
 

@@ -14,7 +14,7 @@ use crate::domain::layout::{ICEBERG_HINT_NAME, iceberg_metadata_name, iceberg_pr
 use crate::domain::table_log::root::Root;
 use crate::ports::store::{Bucket, list_all};
 
-/// The first difference between the metadata of the present snapshot and the manifest.
+/// The first difference between the metadata of the current snapshot and the manifest.
 ///
 /// # Errors
 /// If the store fails.
@@ -52,7 +52,7 @@ pub(super) fn first_fault(table: &TableStore<'_>, root: &Root) -> TableResult<Op
     Ok(None)
 }
 
-/// The names that the metadata of the present snapshot has in its folder.
+/// The names that the metadata of the current snapshot has in its folder.
 ///
 /// # Errors
 /// If the store fails.

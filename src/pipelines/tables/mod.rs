@@ -27,7 +27,7 @@ mod verify;
 
 pub use commit::{Commit, NewObjects};
 pub use compare::{ChangedPartition, ChangedSource, Comparison, FileCounts, SourceChange, compare};
-pub use edit::{Edit, Edited, IcebergHead, MadeGroup, PartitionRowCounts, RootHead};
+pub use edit::{Edit, Edited, IcebergHead, PartitionRowCounts, RootHead, WrittenGroup};
 pub use history::{NotRetained, expire};
 pub use iceberg_catalog::{remove_all_from_catalog, remove_from_catalog};
 pub use recover::recover;
@@ -90,7 +90,7 @@ impl TableError {
         matches!(self, Self::Log { .. } | Self::Catalog { is_foreign: true, .. })
     }
 
-    /// Whether an object is missing that a root names: a later commit deleted it, and the present root must be read.
+    /// Whether an object is missing that a root names: a later commit deleted it, and the current root must be read.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Store(StoreError::NotFound { .. }))
     }
@@ -120,7 +120,7 @@ pub struct StoredRoot {
 pub enum FoundRoot {
     Absent,
     Readable(Box<StoredRoot>),
-    /// Of an earlier format, or no manifest: the table is rebuilt.
+    /// A manifest of an earlier format, or none: the table is rebuilt.
     Unusable {
         etag: Option<ETag>,
         error: ManifestError,

@@ -15,9 +15,9 @@ use crate::ports::store::{Bucket, Lease, WriteOptions};
 /// Maximum number of commits that a catalog can be behind before files of its snapshot are deleted.
 const COMMITS_BEHIND_MAX: usize = 50;
 
-/// Deletes the objects that runs of the table left behind, and their intents: those that a run made if it didn't commit,
-/// those that it retired if it did. Completes the Delta log, the Iceberg metadata and its catalog if a run committed
-/// but didn't write to them. The caller holds the pipeline's lock; `root` is the present root.
+/// Deletes the objects that runs of the table left behind, and their intents. If a run committed, these are the objects
+/// that it retired, otherwise those that it created. Completes the Delta log, the Iceberg metadata and its catalog if a run committed
+/// but didn't write to them. The caller holds the pipeline's lock; `root` is the current root.
 ///
 /// While the catalog can't be reached, objects that the last [`COMMITS_BEHIND_MAX`] commits retired stay in the store, with
 /// the intents of these commits.
@@ -155,7 +155,7 @@ fn is_named(
     })
 }
 
-/// The objects of Iceberg metadata that `root` needs, if any is among `objects`; `None` if that can't be told.
+/// The objects of Iceberg metadata that `root` needs, if any is among `objects`; `None` if that is unknown.
 fn iceberg_names(
     table: &TableStore<'_>,
     root: Option<&Root>,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Commit, Edit, FoundRoot, IcebergHead, MadeGroup, NewObjects, RootHead, TableError, TableResult, TableStore,
+    Commit, Edit, FoundRoot, IcebergHead, NewObjects, RootHead, TableError, TableResult, TableStore, WrittenGroup,
 };
 use crate::domain::layout::manifest_key;
 use crate::domain::pipeline::TableFormat;
@@ -89,7 +89,7 @@ fn mark_group(
     edit.replace_groups(
         &key.partition,
         &BTreeMap::from([(key.first.clone(), group)]),
-        vec![MadeGroup { files, segments }],
+        vec![WrittenGroup { files, segments }],
     )?;
     sources.append(&mut members);
     Ok(())

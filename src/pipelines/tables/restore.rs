@@ -1,4 +1,4 @@
-//! Makes an earlier commit of a table the present one, as a new commit.
+//! Makes an earlier commit of a table the current one, as a new commit.
 //!
 //! The new root names the shards and files of the earlier one, which are still in the store; nothing is copied. The next
 //! run compares the table with the whole lake, and brings it up to date.

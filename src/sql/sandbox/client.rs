@@ -260,7 +260,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(process) = self.process.take() {
-            self.supervisor.give_back(process);
+            self.supervisor.reap_process(process);
         }
     }
 }

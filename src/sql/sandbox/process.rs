@@ -25,7 +25,7 @@ use super::error::{SandboxError, SqlErrorKind};
 use super::frame::{self, FrameKind, HEAD_BYTES};
 use super::greeting::{GREETING_BYTES_MAX, Greeting};
 
-/// Longest end of a child's stderr that is kept, in bytes.
+/// Maximum number of bytes kept from the end of a child's stderr.
 const STDERR_BYTES_MAX: usize = 4_096;
 /// Size of the pipes for columns, in bytes: the maximum without privileges.
 const PIPE_BYTES: usize = 1 << 20;

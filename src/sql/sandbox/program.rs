@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn program_is_beside_lakemill_or_in_the_folder_of_a_package() {
+    fn program_is_found_next_to_lakemill_or_in_the_package_folder() {
         let home = tempfile::tempdir().unwrap();
         let (beside, package) = (home.path().join("bin/lakemill-sql"), home.path().join("lib/lakemill/lakemill-sql"));
         let program = ChildProgram::of(&home.path().join("bin/lakemill"));

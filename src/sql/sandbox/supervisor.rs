@@ -119,7 +119,7 @@ impl Supervisor {
     }
 
     /// Takes a child back, to be reaped.
-    pub fn give_back(&self, process: Process) {
+    pub fn reap_process(&self, process: Process) {
         self.state.update(|state| {
             state.borrowed -= 1;
             state.returned.push(process);

@@ -116,7 +116,7 @@ pub struct ResultColumn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowLimits {
     pub rows: u64,
-    /// Of the rows' JSON text.
+    /// Maximum size of the rows' JSON text.
     pub bytes: u64,
 }
 

@@ -43,7 +43,7 @@ pub trait SqlParser: Send {
 pub fn position_of_parameter(sql: &str, name: &str) -> Option<Position> {
     let written = |token: &text::Token| sql.get(token.start..token.end)?.strip_prefix('$');
     let is_it = |token: &&text::Token| written(token).is_some_and(|found| found.eq_ignore_ascii_case(name));
-    text::tokens(sql).iter().find(is_it).map(|token| Position::of_byte(sql, token.start))
+    text::tokens(sql).iter().find(is_it).map(|token| Position::at_byte(sql, token.start))
 }
 
 /// Checks `sql` on a thread with a deep stack. `known` returns whether a name (in lower case) is a table of the

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::sql::names::{AGGREGATES, Known, known};
+use crate::sql::names::{AGGREGATES, FunctionClass, known};
 
 static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functions().collect());
 
@@ -87,7 +87,7 @@ pub fn functions() -> impl Iterator<Item = &'static str> {
 
 /// Whether statements may use a function, given in lower case.
 pub fn is_allowed(name: &str) -> bool {
-    known(name) == Known::Allowed || AGGREGATES.contains(&name) || FUNCTIONS.contains(name)
+    known(name) == FunctionClass::Allowed || AGGREGATES.contains(&name) || FUNCTIONS.contains(name)
 }
 
 /// Names that call a refused function if no column has them.
@@ -99,7 +99,7 @@ pub fn refused_values() -> impl Iterator<Item = &'static str> {
 pub fn is_changing_value(name: &str) -> bool {
     VALUE_FUNCTIONS
         .iter()
-        .any(|(value, function)| value.eq_ignore_ascii_case(name) && known(function) == Known::Changing)
+        .any(|(value, function)| value.eq_ignore_ascii_case(name) && known(function) == FunctionClass::Changing)
 }
 
 /// Whether DuckDB has a system relation of this name (in lower case).

@@ -156,7 +156,7 @@ impl Scanner<'_> {
                 self.quoted('\'', true)
             }
             '$' => self.dollar(),
-            '/' if self.rest().starts_with("/*") => self.unended(),
+            '/' if self.rest().starts_with("/*") => self.skip_unterminated(),
             c if is_word(c) => {
                 let rest = self.rest();
                 self.at += rest.find(|c| !is_word(c)).unwrap_or(rest.len());
@@ -173,7 +173,7 @@ impl Scanner<'_> {
     }
 
     /// Skips a comment without an end.
-    fn unended(&mut self) -> TokenKind {
+    fn skip_unterminated(&mut self) -> TokenKind {
         self.at = self.text.len();
         TokenKind::Quoted
     }

@@ -76,7 +76,7 @@ impl Refusal {
 
     /// Adds a position: a byte offset in `text`.
     pub fn at(self, text: &str, byte: usize) -> Self {
-        Self { position: Some(Position::of_byte(text, byte)), ..self }
+        Self { position: Some(Position::at_byte(text, byte)), ..self }
     }
 }
 

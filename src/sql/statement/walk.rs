@@ -13,7 +13,7 @@ use crate::domain::limits::QUERY_PARAMETERS_MAX;
 use crate::domain::name::Slug;
 use crate::sql::allow::{GROWING, unbounded_format};
 use crate::sql::bounds::DEPTH_MAX;
-use crate::sql::names::{Known, known, nearest};
+use crate::sql::names::{FunctionClass, known, nearest};
 use crate::sql::tree::Tree;
 
 /// Largest size literal of growing functions.
@@ -289,7 +289,7 @@ impl Walk<'_> {
         if !is_allowed(&name) {
             return Err(self.refused_function(&name));
         }
-        self.changes |= known(&name) == Known::Changing;
+        self.changes |= known(&name) == FunctionClass::Changing;
         if let Some(message) = unbounded_format(&name, node.list("children")) {
             return Err(self.refusal(RefusalKind::Function, message));
         }

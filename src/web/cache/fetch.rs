@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use sha2::{Digest, Sha256};
 
 use super::slot::Slot;
-use super::types::{CacheError, Deadline, Name, WantedFile};
+use super::types::{CacheError, Deadline, Name, RequestedFile};
 use crate::domain::digest::hex;
 use crate::ports::ObjectStore;
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
@@ -18,7 +18,7 @@ const TRIES_MAX: u32 = 2;
 /// Fetches a file.
 pub(super) fn fetch(
     store: &dyn ObjectStore,
-    file: &WantedFile,
+    file: &RequestedFile,
     slot: &Slot,
     name: &Name,
     deadline: Deadline<'_>,
@@ -44,7 +44,7 @@ pub(super) fn fetch(
 
 fn attempt(
     store: &dyn ObjectStore,
-    file: &WantedFile,
+    file: &RequestedFile,
     temporary: &std::path::Path,
     deadline: Deadline<'_>,
 ) -> Result<(), CacheError> {
@@ -77,13 +77,13 @@ fn attempt(
 }
 
 /// Checks a file that was linked, which another program may have replaced.
-pub(super) fn check_size(file: &WantedFile) -> Result<(), CacheError> {
+pub(super) fn check_size(file: &RequestedFile) -> Result<(), CacheError> {
     let found = fs::metadata(&file.into);
     let found = found.map_err(|source| CacheError::Io { what: "reading", path: file.into.clone(), source })?;
     if found.len() == file.size { Ok(()) } else { Err(CacheError::Gone { key: file.key.clone() }) }
 }
 
-fn broken(file: &WantedFile, source: io::Error) -> CacheError {
+fn broken(file: &RequestedFile, source: io::Error) -> CacheError {
     let (bucket, key) = (Bucket::Warehouse, file.key.clone());
     StoreError::Transient { bucket, key, operation: "reading", source }.into()
 }

@@ -34,7 +34,7 @@ use types::Name;
 
 pub use pool::StagedTableKey;
 pub use staged::StagedTable;
-pub use types::{CacheError, Deadline, WantedFile};
+pub use types::{CacheError, Deadline, RequestedFile};
 
 /// Concurrent fetches of a process.
 const FETCHES_MAX: usize = 16;
@@ -45,7 +45,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
 /// How a query waits if the cache is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RoomWait {
+pub enum CacheWait {
     /// Waits. Not allowed while the query holds pins.
     Block,
     /// Fails with [`CacheError::Busy`].
@@ -152,10 +152,10 @@ impl Cache {
     pub fn provide(
         self: &Arc<Self>,
         store: &dyn ObjectStore,
-        wanted: &[WantedFile],
+        wanted: &[RequestedFile],
         deadline: Deadline<'_>,
     ) -> Result<Pins, CacheError> {
-        let pins = self.provide_each(store, &[wanted], deadline, RoomWait::Block)?;
+        let pins = self.provide_each(store, &[wanted], deadline, CacheWait::Block)?;
         Ok(pins.into_iter().next().unwrap_or_else(|| Pins { cache: Arc::clone(self), names: Vec::new() }))
     }
 
@@ -166,9 +166,9 @@ impl Cache {
     pub fn provide_each(
         self: &Arc<Self>,
         store: &dyn ObjectStore,
-        groups: &[&[WantedFile]],
+        groups: &[&[RequestedFile]],
         deadline: Deadline<'_>,
-        room: RoomWait,
+        room: CacheWait,
     ) -> Result<Vec<Pins>, CacheError> {
         let mut through = BTreeMap::new();
         let mut names = vec![BTreeSet::new(); groups.len()];
@@ -199,7 +199,7 @@ impl Cache {
         self: &Arc<Self>,
         groups: Vec<BTreeSet<Name>>,
         deadline: Deadline<'_>,
-        room: RoomWait,
+        room: CacheWait,
     ) -> Result<Vec<Pins>, CacheError> {
         let names: BTreeSet<&Name> = groups.iter().flatten().collect();
         let needed = names.iter().fold(0_u64, |sum, name| sum.saturating_add(name.1));
@@ -221,7 +221,7 @@ impl Cache {
             }
             match deadline.check() {
                 Err(CacheError::TimedOut) => return Err(CacheError::Busy),
-                Ok(()) if room == RoomWait::Fail => return Err(CacheError::Busy),
+                Ok(()) if room == CacheWait::Fail => return Err(CacheError::Busy),
                 outcome => outcome?,
             }
             self.wait(&mut state);
@@ -259,10 +259,10 @@ impl Cache {
     fn fetch_all(
         &self,
         store: &dyn ObjectStore,
-        wanted: &BTreeMap<Name, Vec<&WantedFile>>,
+        wanted: &BTreeMap<Name, Vec<&RequestedFile>>,
         deadline: Deadline<'_>,
     ) -> Result<(), CacheError> {
-        let missing: Vec<(&Name, &WantedFile)> = {
+        let missing: Vec<(&Name, &RequestedFile)> = {
             let state = self.state();
             let absent = |name: &Name| state.files.get(name).is_none_or(|entry| entry.presence != Presence::Present);
             let wanted = wanted.iter().filter_map(|(name, files)| Some((name, *files.first()?)));
@@ -300,7 +300,7 @@ impl Cache {
         &self,
         store: &dyn ObjectStore,
         name: &Name,
-        file: &WantedFile,
+        file: &RequestedFile,
         deadline: Deadline<'_>,
     ) -> Result<(), CacheError> {
         let mut state = self.state();
@@ -332,7 +332,7 @@ impl Cache {
         &self,
         store: &dyn ObjectStore,
         name: &Name,
-        file: &WantedFile,
+        file: &RequestedFile,
         deadline: Deadline<'_>,
     ) -> Result<(), CacheError> {
         for _ in 0..2 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, ETag};
 use crate::web::failure::from_store;
-use crate::web::stores::{Bounded, Objects};
+use crate::web::stores::{BoundedRead, Objects};
 
 /// Size of the cache, in bytes of memory.
 const BYTES_MAX: u64 = 128 << 20;
@@ -95,9 +95,9 @@ impl<T> Parsed<T> {
             return Ok(Some(found));
         }
         let (meta, value, size) = match store.read_bounded(Bucket::Pipelines, key, self.bytes_max)? {
-            Bounded::Whole(meta, bytes) => (meta, (self.parse)(&bytes)?, bytes.len() as u64),
-            Bounded::Larger => (meta, (self.larger)(self.bytes_max)?, 0),
-            Bounded::Missing => return Ok(None),
+            BoundedRead::Whole(meta, bytes) => (meta, (self.parse)(&bytes)?, bytes.len() as u64),
+            BoundedRead::Larger => (meta, (self.larger)(self.bytes_max)?, 0),
+            BoundedRead::Missing => return Ok(None),
         };
         let value = Arc::new(value);
         let etag = meta.etag.ok_or_else(|| ApiError::internal(format!("`{key}` has no tag")))?;

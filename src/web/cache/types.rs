@@ -9,7 +9,7 @@ use crate::ports::store::StoreError;
 
 /// A file that a query will read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedFile {
+pub struct RequestedFile {
     /// The key of an immutable object.
     pub key: String,
     /// Hex.
@@ -19,7 +19,7 @@ pub struct WantedFile {
     pub into: PathBuf,
 }
 
-impl WantedFile {
+impl RequestedFile {
     /// The file's name in the cache.
     pub(super) fn name(&self) -> Name {
         Name(sha256_hex(format!("{}\n{}", self.key, self.sha256).as_bytes()), self.size)

@@ -21,7 +21,7 @@ use crate::runtime::rfc3339;
 use crate::web::access::{clipped, number_query};
 use crate::web::endpoint::Endpoint;
 use crate::web::failure::from_store;
-use crate::web::stores::Bounded;
+use crate::web::stores::BoundedRead;
 
 /// Most versions kept; the oldest are deleted.
 const VERSIONS_MAX: usize = 500;
@@ -155,8 +155,8 @@ impl<'a> History<'a> {
         let Some((kept, _)) = self.kept.iter().find(|(kept, _)| kept.version == version) else { return Ok(None) };
         let key = config_version_key(self.slug, *kept);
         match self.configs.store.read_bounded(Bucket::Pipelines, &key, BYTES_MAX)? {
-            Bounded::Whole(_, bytes) => Ok(Some(bytes)),
-            Bounded::Missing | Bounded::Larger => Ok(None),
+            BoundedRead::Whole(_, bytes) => Ok(Some(bytes)),
+            BoundedRead::Missing | BoundedRead::Larger => Ok(None),
         }
     }
 }
@@ -259,7 +259,7 @@ struct RenameList {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ConfigRename")]
 struct RenamedName {
-    /// The present name of a column's table; null for a table.
+    /// The current name of a column's table; null for a table.
     table: Option<String>,
     from: String,
     to: String,

@@ -105,11 +105,11 @@ pub(super) fn data(dashboards: &Dashboards, request: &mut Request) -> Result<Res
 #[derive(Default)]
 struct Plan {
     statements: Vec<Statement>,
-    shown: Vec<Shown>,
+    shown: Vec<DashboardElement>,
 }
 
 /// A panel, or a parameter with options.
-struct Shown {
+struct DashboardElement {
     name: String,
     is_options: bool,
     source: Source,
@@ -152,12 +152,12 @@ impl Plan {
 
     /// Number of results written.
     fn results(&self) -> u64 {
-        let of = |shown: &Shown| 1 + u64::from(shown.previous.flatten().is_some());
+        let of = |shown: &DashboardElement| 1 + u64::from(shown.previous.flatten().is_some());
         self.shown.iter().map(of).sum()
     }
 
     fn add(&mut self, name: &str, is_options: bool, source: Source) {
-        self.shown.push(Shown { name: name.to_owned(), is_options, source, previous: None });
+        self.shown.push(DashboardElement { name: name.to_owned(), is_options, source, previous: None });
     }
 
     fn add_panel(&mut self, panel: &Panel, examined: &ExaminedDashboard, settings: &ParamSettings) {
@@ -235,7 +235,7 @@ fn push_part(text: &mut String, plan: &Plan, results: &Results, options: bool) {
     text.push_str(if before == '{' { "{}" } else { "}" });
 }
 
-fn push_result(text: &mut String, shown: &Shown, results: &Results) {
+fn push_result(text: &mut String, shown: &DashboardElement, results: &Results) {
     let index = match &shown.source {
         Source::Statement(index) => *index,
         Source::Problem(message) => {

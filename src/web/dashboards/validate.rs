@@ -19,7 +19,7 @@ const DASHBOARDS_MAX: usize = 1_000;
 /// Validates a dashboard against the pipeline's tables. No query is run.
 ///
 /// # Errors
-/// Those of the store and of binding statements.
+/// Errors of the store and of binding statements.
 pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -> Result<ExaminedDashboard, ApiError> {
     let mut examined = [examine(bytes)];
     bind(dashboards, pipeline, &mut examined)?;
@@ -30,7 +30,7 @@ pub(super) fn validate(dashboards: &Dashboards, pipeline: &Slug, bytes: &[u8]) -
 /// Binds the queries of all the dashboards to the pipeline's tables, together.
 ///
 /// # Errors
-/// Those of the store and of binding statements.
+/// Errors of the store and of binding statements.
 fn bind(dashboards: &Dashboards, pipeline: &Slug, all: &mut [ExaminedDashboard]) -> Result<(), ApiError> {
     let mut queries: Vec<Vec<NamedQuery>> = Vec::with_capacity(all.len());
     let mut statements = Vec::new();
@@ -63,7 +63,7 @@ fn bind(dashboards: &Dashboards, pipeline: &Slug, all: &mut [ExaminedDashboard])
 /// The problems of each dashboard that has any, by name: of the published version, or else of the draft.
 ///
 /// # Errors
-/// Those of the store and of binding statements.
+/// Errors of the store and of binding statements.
 pub(super) fn broken(
     dashboards: &Dashboards,
     pipeline: &Slug,

@@ -2,7 +2,7 @@
 //!
 //! Must not: run a job or write a record; it enqueues, and a worker runs.
 
-mod act;
+mod actions;
 mod rejects;
 mod service;
 
@@ -30,7 +30,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
             .query::<String>("before", "`next` of the previous page.")
             .answers::<JobPage>(200, "a page of jobs")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound]),
-        Endpoint::post("/api/p/{pipeline}/jobs", "jobs.run", "Starts a run", act::run)
+        Endpoint::post("/api/p/{pipeline}/jobs", "jobs.run", "Starts a run", actions::run)
             .query::<bool>("clean", "Whether to rebuild all tables.")
             .query::<String>("prefix", "Only process sources under this prefix.")
             .answers::<Job>(202, "the job, queued")
@@ -47,11 +47,11 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
         Endpoint::get("/api/p/{pipeline}/jobs/{id}", "jobs.get", "Shows a job, with its sources", get)
             .answers::<Job>(200, "the job")
             .errors(&found),
-        Endpoint::post("/api/p/{pipeline}/jobs/{id}/cancel", "jobs.cancel", "Cancels a job", act::cancel)
+        Endpoint::post("/api/p/{pipeline}/jobs/{id}/cancel", "jobs.cancel", "Cancels a job", actions::cancel)
             .answers::<Job>(202, "the job, which will end soon")
             .errors(&found)
             .errors(&[ErrorCode::PipelineBusy]),
-        Endpoint::post("/api/p/{pipeline}/jobs/{id}/retry", "jobs.retry", "Runs an ended job again", act::retry)
+        Endpoint::post("/api/p/{pipeline}/jobs/{id}/retry", "jobs.retry", "Runs an ended job again", actions::retry)
             .answers::<Job>(202, "the new job, queued")
             .errors(&found)
             .errors(&[ErrorCode::InvalidRequest, ErrorCode::PipelineBusy, ErrorCode::PipelineNotFound]),

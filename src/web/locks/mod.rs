@@ -78,7 +78,7 @@ impl Locks {
     /// # Errors
     /// `kv_unavailable`; `overloaded` if the wait takes too long, or too many requests wait.
     pub fn named(&self, name: &str) -> Result<NamedLock<'_>, ApiError> {
-        self.named_unless_crowded(name)?.ok_or_else(|| {
+        self.named_unless_contended(name)?.ok_or_else(|| {
             let cause = format!("lock `{name}` is held and {WAITERS_MAX} requests already wait for locks");
             ApiError::caused(ErrorCode::Overloaded, cause).with_retry_after(RETRY_AFTER)
         })
@@ -88,7 +88,7 @@ impl Locks {
     ///
     /// # Errors
     /// `kv_unavailable`; `overloaded` if the wait takes too long.
-    pub fn named_unless_crowded(&self, name: &str) -> Result<Option<NamedLock<'_>>, ApiError> {
+    pub fn named_unless_contended(&self, name: &str) -> Result<Option<NamedLock<'_>>, ApiError> {
         let token = uuid::Uuid::new_v4().to_string();
         let mut waiting = None;
         let outcome = wait_for(NAMED_WAIT_MAX, || {

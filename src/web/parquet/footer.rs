@@ -82,7 +82,7 @@ impl FooterSummary {
 /// file, `None` if it changed.
 ///
 /// # Errors
-/// Those of `range`.
+/// Errors of `range`.
 pub fn bytes<E>(
     size: u64,
     range: impl Fn(Range<u64>) -> Result<Option<Vec<u8>>, E>,

@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     }
 
     /// # Errors
-    /// Those of [`call`]; the next call uses a new child.
+    /// Errors of [`call`]; the next call uses a new child.
     pub fn call<A: DeserializeOwned>(
         &mut self,
         operation: &str,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::recent::{Budget, JOBS_MAX, Recent, recent};
+use super::recent::{Budget, JOBS_MAX, RecentJobs, recent};
 use super::service::{ConfigState, Detail, Details, LastJob, Listed, Pipelines};
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::layout::config_key;
@@ -58,7 +58,7 @@ fn load_each(pipelines: &Pipelines, slugs: &[Slug], count: Option<usize>) -> Res
 }
 
 /// Reads the config and the last job.
-fn detail(pipelines: &Pipelines, slug: &Slug, recent_jobs: Option<Recent>) -> Result<Detail, ApiError> {
+fn detail(pipelines: &Pipelines, slug: &Slug, recent_jobs: Option<RecentJobs>) -> Result<Detail, ApiError> {
     let config = read_config(pipelines, slug)?;
     let page = history::page(&*pipelines.store, &*pipelines.kv, slug, None, 1).map_err(from_history)?;
     let active = pipelines.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;

@@ -102,7 +102,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 pub(super) fn entry_name(bucket: Bucket, key: &str) -> String {
     match check_plain(bucket, key) {
         Ok(()) => format!("{bucket}/{key}"),
-        Err(_) if hides_steps(bucket, key) => format!("{HEX}{bucket}/{}", hex(key.as_bytes())),
+        Err(_) if decodes_to_dot_segments(bucket, key) => format!("{HEX}{bucket}/{}", hex(key.as_bytes())),
         Err(_) => format!("{ESCAPED}{bucket}/{}", utf8_percent_encode(&format!("/{key}"), ENCODED)),
     }
 }
@@ -148,7 +148,7 @@ fn from_hex(digits: &str) -> Option<String> {
 }
 
 /// Whether some decoder reads `.` or `..` segments in a key of the lake, where users choose the names.
-fn hides_steps(bucket: Bucket, key: &str) -> bool {
+fn decodes_to_dot_segments(bucket: Bucket, key: &str) -> bool {
     bucket == Bucket::Lake && check_no_hidden_dots(key, false).is_err()
 }
 
@@ -288,7 +288,7 @@ mod tests {
     }
 
     /// Keys that are not portable file names, with their entries.
-    const ODD: &[(&str, &str)] = &[
+    const UNUSUAL: &[(&str, &str)] = &[
         ("", "%2F"),
         ("/", "%2F%2F"),
         ("in/", "%2Fin%2F"),
@@ -301,8 +301,8 @@ mod tests {
     ];
 
     #[test]
-    fn odd_keys_have_one_escaped_name_each() {
-        for (key, encoded) in ODD {
+    fn unusual_keys_have_one_escaped_name_each() {
+        for (key, encoded) in UNUSUAL {
             let name = format!("escaped/lake/{encoded}");
             assert_eq!(entry_name(Bucket::Lake, key), name);
             assert_eq!(object_of(&name), Ok((Bucket::Lake, (*key).to_owned())));

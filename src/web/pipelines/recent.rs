@@ -48,7 +48,7 @@ pub struct RecentJob {
 
 /// The recent jobs of a pipeline.
 #[derive(Debug, Default)]
-pub struct Recent {
+pub struct RecentJobs {
     /// Oldest first.
     pub jobs: Vec<RecentJob>,
     /// Rows of all tables after the last completed job.
@@ -132,7 +132,7 @@ pub fn recent(
     pipeline: &Slug,
     count: usize,
     budget: &Budget,
-) -> Result<Option<Recent>, ApiError> {
+) -> Result<Option<RecentJobs>, ApiError> {
     let ids = ended(&**store, pipeline, count).map_err(from_store)?;
     let keys: Vec<(JobId, String)> =
         ids.into_iter().map(|id| (id.clone(), job_record_key(pipeline, id.as_str()))).collect();
@@ -152,7 +152,7 @@ pub fn recent(
     let summaries: Vec<JobSummary> = keys.iter().filter_map(|(_, key)| known(key)).collect();
     let last = summaries.iter().find(|summary| summary.job.status == JobStatus::Completed);
     let (rows, bytes) = last.map_or((None, None), |last| (last.rows, last.bytes));
-    Ok(Some(Recent { rows, bytes, jobs: summaries.into_iter().rev().map(|summary| summary.job).collect() }))
+    Ok(Some(RecentJobs { rows, bytes, jobs: summaries.into_iter().rev().map(|summary| summary.job).collect() }))
 }
 
 /// The outcome of a read.

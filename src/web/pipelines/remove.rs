@@ -141,24 +141,25 @@ pub(super) fn delete_others(
 const FAILED_PAGES_MAX: usize = 3;
 
 /// Maximum number of remaining objects that an error names; the rest is counted.
-const LEFT_NAMED_MAX: usize = 100;
+const REMAINING_NAMED_MAX: usize = 100;
 
 /// An object that a failed request wrote and could not delete.
 #[derive(Debug, Serialize)]
-struct Left {
+struct RemainingObject {
     message: String,
     bucket: Option<String>,
     key: Option<String>,
 }
 
-fn left_problems(left: &[(Bucket, String)]) -> Vec<Left> {
-    let named = left.iter().take(LEFT_NAMED_MAX).map(|(bucket, key)| Left {
+fn left_problems(left: &[(Bucket, String)]) -> Vec<RemainingObject> {
+    let named = left.iter().take(REMAINING_NAMED_MAX).map(|(bucket, key)| RemainingObject {
         message: format!("`{key}` was written before the failure and may be left in the {bucket} bucket"),
         bucket: Some(bucket.to_string()),
         key: Some(key.clone()),
     });
-    let rest = left.len().saturating_sub(LEFT_NAMED_MAX);
-    let rest = (rest > 0).then(|| Left { message: format!("and {rest} more objects"), bucket: None, key: None });
+    let rest = left.len().saturating_sub(REMAINING_NAMED_MAX);
+    let rest =
+        (rest > 0).then(|| RemainingObject { message: format!("and {rest} more objects"), bucket: None, key: None });
     named.chain(rest).collect()
 }
 
@@ -235,10 +236,10 @@ mod tests {
 
     #[test]
     fn error_names_remaining_objects_up_to_a_limit() {
-        let left: Vec<_> = (0..LEFT_NAMED_MAX + 2).map(|at| (Bucket::Lake, format!("pipelines/p/{at}"))).collect();
+        let left: Vec<_> = (0..REMAINING_NAMED_MAX + 2).map(|at| (Bucket::Lake, format!("pipelines/p/{at}"))).collect();
         let error = ApiError::of(ErrorCode::S3Error).with_problems(["own"]).and_problems(left_problems(&left));
         let problems = error.problems().and_then(serde_json::Value::as_array).unwrap();
-        assert_eq!(problems.len(), 1 + LEFT_NAMED_MAX + 1);
+        assert_eq!(problems.len(), 1 + REMAINING_NAMED_MAX + 1);
         assert_eq!(problems[0], "own");
         assert_eq!((&problems[1]["bucket"], &problems[1]["key"]), (&"lake".into(), &"pipelines/p/0".into()));
         assert!(problems.last().unwrap()["message"].as_str().unwrap().contains("2 more"));

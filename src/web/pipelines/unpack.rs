@@ -228,7 +228,7 @@ impl<'a> Unpacking<'a> {
 
     fn read(&self, object: &Packed) -> Result<Vec<u8>, ApiError> {
         let mut bytes = Vec::new();
-        // The archive was inspected, so a failure is that of the local disk.
+        // The archive was inspected, so the local disk caused the failure.
         contents(self.archive, &object.entry).read_to_end(&mut bytes).map_err(ApiError::internal)?;
         Ok(bytes)
     }

@@ -45,7 +45,7 @@ impl Default for Params {
 /// Parses the body of a request with parameters.
 ///
 /// # Errors
-/// Those of [`Request::json`]; `invalid_request` for an integer that doesn't fit 64 bits.
+/// Errors of [`Request::json`]; `invalid_request` for an integer that doesn't fit 64 bits.
 pub(super) fn parse_body<T: DeserializeOwned>(request: &mut Request) -> Result<T, ApiError> {
     let bytes = request.body_bytes()?;
     let value = json_object(&bytes)?;

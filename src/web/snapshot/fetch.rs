@@ -8,7 +8,7 @@ use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::ApiError;
 use crate::sql::sandbox::{Relation, StagingFolder};
-use crate::web::cache::{CacheError, Deadline, RoomWait, StagedTable, StagedTableKey, WantedFile};
+use crate::web::cache::{CacheError, CacheWait, Deadline, RequestedFile, StagedTable, StagedTableKey};
 use crate::web::sql::failure::{from_cache, from_sandbox};
 use crate::web::tables::catalog::{CatalogTable, relation_columns};
 
@@ -16,7 +16,7 @@ use crate::web::tables::catalog::{CatalogTable, relation_columns};
 enum Part {
     /// Staged by an earlier query.
     Staged(StagedTable),
-    New(StagingFolder, Vec<WantedFile>),
+    New(StagingFolder, Vec<RequestedFile>),
 }
 
 impl Snapshots {
@@ -28,11 +28,12 @@ impl Snapshots {
     ) -> Result<TableSnapshot, FetchError> {
         let parts = pending.iter().map(|one| self.part(one, true)).collect::<Result<Vec<_>, _>>()?;
         let holds = parts.iter().any(|part| matches!(part, Part::Staged(_)));
-        let staged = match self.stage(pending, parts, deadline, if holds { RoomWait::Fail } else { RoomWait::Block }) {
+        let staged = match self.stage(pending, parts, deadline, if holds { CacheWait::Fail } else { CacheWait::Block })
+        {
             // A query must not hold staged tables while it waits for room.
             Err(CacheError::Busy) if holds => {
                 let parts = pending.iter().map(|one| self.part(one, false)).collect::<Result<Vec<_>, _>>()?;
-                self.stage(pending, parts, deadline, RoomWait::Block)
+                self.stage(pending, parts, deadline, CacheWait::Block)
             }
             outcome => outcome,
         };
@@ -66,9 +67,9 @@ impl Snapshots {
         pending: &[PendingTable<'_>],
         parts: Vec<Part>,
         deadline: Deadline<'_>,
-        room: RoomWait,
+        room: CacheWait,
     ) -> Result<Vec<StagedTable>, CacheError> {
-        let groups: Vec<&[WantedFile]> = parts
+        let groups: Vec<&[RequestedFile]> = parts
             .iter()
             .filter_map(|part| match part {
                 Part::New(_, wanted) => Some(wanted.as_slice()),
@@ -108,7 +109,7 @@ fn wanted(
     table: &CatalogTable,
     files: &[TableFile],
     folder: &Path,
-) -> Result<Vec<WantedFile>, ApiError> {
+) -> Result<Vec<RequestedFile>, ApiError> {
     let internal = |error: std::io::Error| ApiError::internal(format!("creating a query's folder: {error}"));
     let mut made = folder.join(&table.name);
     std::fs::create_dir_all(&made).map_err(internal)?;
@@ -120,7 +121,7 @@ fn wanted(
             made = parent.to_owned();
         }
         let key = format!("{}{}", pipeline_prefix(pipeline), file.key);
-        all.push(WantedFile { key, sha256: file.sha256.clone(), size: file.size, into });
+        all.push(RequestedFile { key, sha256: file.sha256.clone(), size: file.size, into });
     }
     Ok(all)
 }

@@ -44,7 +44,7 @@ impl FileTotals {
     }
 
     /// The totals of the files of rejected rows.
-    pub fn of_rejects(root: &Root) -> Self {
+    pub fn for_rejects(root: &Root) -> Self {
         let totals = root.totals;
         Self { files: totals.rejects_files, rows: totals.rows_rejected, bytes: totals.rejects_bytes }
     }
@@ -122,7 +122,7 @@ impl Manifests {
         }
     }
 
-    /// A table's present root; `None` if there is no usable one.
+    /// A table's current root; `None` if there is no usable one.
     pub fn get(&self, pipeline: &Slug, table: &str) -> Result<Option<Cached<Option<Root>>>, ApiError> {
         let found = self.roots.get(&self.store, &manifest_key(pipeline, table))?;
         Ok(found.filter(|found| found.value.as_ref().as_ref().is_some_and(|root| root.table == table)))
@@ -160,7 +160,7 @@ impl Manifests {
     /// a later commit has deleted an object that it needed, and the new root is tried.
     ///
     /// # Errors
-    /// Those of `read`; `table_damaged` if the same root is found again, `overloaded` if a new one is found each time.
+    /// Errors of `read`; `table_damaged` if the same root is found again, `overloaded` if a new one is found each time.
     pub fn present<T>(
         &self,
         pipeline: &Slug,

@@ -40,7 +40,7 @@ pub struct TableSnapshot {
 
 /// A table to take a snapshot of.
 #[derive(Debug, Clone, Copy)]
-pub struct WantedTable<'a> {
+pub struct RequestedTable<'a> {
     pub pipeline: &'a Slug,
     pub table: &'a CatalogTable,
 }
@@ -84,7 +84,7 @@ impl Snapshots {
     /// `version_not_found`, `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
     pub fn take(
         &self,
-        tables: &[WantedTable<'_>],
+        tables: &[RequestedTable<'_>],
         span: Option<Span>,
         as_of: Option<AsOf>,
         deadline: Deadline<'_>,
@@ -114,7 +114,7 @@ impl Snapshots {
 
     fn pending<'a>(
         &self,
-        WantedTable { pipeline, table }: WantedTable<'a>,
+        RequestedTable { pipeline, table }: RequestedTable<'a>,
         span: Option<Span>,
         as_of: Option<AsOf>,
     ) -> Result<PendingTable<'a>, ApiError> {
@@ -129,7 +129,7 @@ impl Snapshots {
         Ok(one)
     }
 
-    /// Selects the files of a table by its present manifest, or as of an earlier version.
+    /// Selects the files of a table by its current manifest, or as of an earlier version.
     ///
     /// # Errors
     /// `invalid_config`, `s3_error`, `bucket_not_found`, `overloaded`, `internal`.

@@ -50,7 +50,7 @@ pub struct TablesRequest<'a> {
     pub all: bool,
     /// The rows needed of the only named table, in the order of its files.
     pub span: Option<Span>,
-    /// The version of all of them; `None`: the present one.
+    /// The version of all tables; `None` for the current one.
     pub as_of: Option<AsOf>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct StagedFolder {
 }
 
 /// Moves tables' files out of a dead child's folder, for the next query of the same tables.
-pub(super) fn give_back(cache: &Arc<Cache>, folder: &Path, tables: Vec<StagedFolder>) {
+pub(super) fn return_tables(cache: &Arc<Cache>, folder: &Path, tables: Vec<StagedFolder>) {
     for StagedFolder { name, table_name, staged } in tables {
         if std::fs::rename(folder.join(name), staged.path().join(table_name)).is_ok() {
             cache.return_staged(staged);
@@ -79,13 +79,13 @@ impl BorrowedChild {
         let done = std::thread::scope(|scope| {
             let (over, is_over) = mpsc::channel::<()>();
             let held = &held;
-            let give_back = move || {
+            let return_tables = move || {
                 if is_over.recv_timeout(IDLE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
                     drop(held.lock().take());
                 }
             };
             // Without a thread, the child stays borrowed.
-            let _ = std::thread::Builder::new().name("child-idle".to_owned()).spawn_scoped(scope, give_back);
+            let _ = std::thread::Builder::new().name("child-idle".to_owned()).spawn_scoped(scope, return_tables);
             let done = work();
             drop(over);
             done
@@ -111,7 +111,7 @@ impl BorrowedChild {
     /// Analyses statements: the tables that each names, or why it isn't allowed. `known`: the existing tables.
     ///
     /// # Errors
-    /// Those of the child.
+    /// Errors of the child.
     pub fn analyse(&mut self, texts: &[&str], known: &[&str]) -> Result<Vec<Result<Analysis, SqlError>>, ApiError> {
         self.child.analyse(texts, known, Instant::now() + PREPARE_MAX).map_err(from_sandbox)
     }

@@ -8,7 +8,7 @@ use super::types::{SqlProblem, TableShape};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::ETag;
-use crate::web::snapshot::WantedTable;
+use crate::web::snapshot::RequestedTable;
 use crate::web::tables::catalog::{Catalog, CatalogTable, shape};
 use crate::web::tables::catalogs::Catalogs;
 
@@ -20,7 +20,7 @@ const PIPELINES_MAX: usize = 20;
 pub struct OtherTable {
     pub pipeline: Slug,
     pub table: CatalogTable,
-    /// Of its manifest.
+    /// The tag of its manifest.
     pub tag: Option<ETag>,
 }
 
@@ -30,8 +30,8 @@ impl OtherTable {
         format!("{}.{}", self.pipeline, self.table.name)
     }
 
-    pub fn wanted(&self) -> WantedTable<'_> {
-        WantedTable { pipeline: &self.pipeline, table: &self.table }
+    pub fn wanted(&self) -> RequestedTable<'_> {
+        RequestedTable { pipeline: &self.pipeline, table: &self.table }
     }
 
     /// Its shape in a child.

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_of_statement_limits_pipeline_and_versions() {
+    fn cache_key_covers_statement_limits_pipeline_and_versions() {
         let (p, q) = (Slug::parse("p").unwrap(), Slug::parse("q").unwrap());
         let of = |asked: &Statement, limits, pipeline: &Slug, tag: &str| {
             ResultKey::of(asked, limits, &analysis(&["t"]), (pipeline, &catalog(tag)), &[]).unwrap()
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_results_that_depend_on_versions_alone_have_keys() {
+    fn only_deterministic_results_have_keys() {
         let p = Slug::parse("p").unwrap();
         let of = |analysis: &Analysis| ResultKey::of(&sql("x"), LIMITS, analysis, (&p, &catalog("1")), &[]);
         assert!(of(&analysis(&[])).is_some() && of(&analysis(&["t"])).is_some());

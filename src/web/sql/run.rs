@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::borrow::{
-    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, checked_or_error, give_back, may_be_of_one,
-    may_list_tables,
+    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, checked_or_error, may_be_of_one,
+    may_list_tables, return_tables,
 };
 use super::cancellation::{Cancellation, QueryRegistry};
 use super::failure::{cancelled, from_sandbox, survives};
@@ -25,7 +25,7 @@ use crate::sync::{Permit, Semaphore};
 use crate::web::cache::Deadline;
 use crate::web::counts::Counts;
 use crate::web::failure::acquire;
-use crate::web::snapshot::{Snapshots, TableSnapshot, WantedTable};
+use crate::web::snapshot::{RequestedTable, Snapshots, TableSnapshot};
 use crate::web::tables::catalog::{Catalog, relation_columns};
 use crate::web::tables::catalogs::Catalogs;
 
@@ -135,7 +135,7 @@ impl Sql {
     /// returned, and another borrowed afterwards.
     ///
     /// # Errors
-    /// Those of [`Snapshots::take`] and of the child.
+    /// Errors of [`Snapshots::take`] and of the child.
     pub fn open(
         &self,
         borrowed: BorrowedChild,
@@ -145,7 +145,7 @@ impl Sql {
     ) -> Result<(BorrowedChild, OpenedTables), ApiError> {
         let TablesRequest { pipeline, catalog, named, others, all, span, as_of } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        let own = catalog.tables.iter().map(|table| (WantedTable { pipeline, table }, table.name.clone()));
+        let own = catalog.tables.iter().map(|table| (RequestedTable { pipeline, table }, table.name.clone()));
         let others = others.iter().map(|other| (other.wanted(), other.name()));
         let (tables, names): (Vec<_>, Vec<_>) = own.chain(others).filter(|(_, name)| is_named(name)).unzip();
         if matches!(as_of, Some(AsOf::Sequence(_)))
@@ -182,7 +182,7 @@ impl Sql {
         borrowed.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(from_sandbox)?;
         // Files that failed to be defined aren't reused.
         let cache = Arc::clone(self.snapshots.cache());
-        borrowed.child.on_exit(move |folder| give_back(&cache, folder, folders));
+        borrowed.child.on_exit(move |folder| return_tables(&cache, folder, folders));
         Ok((borrowed, OpenedTables { relations, rows, skipped }))
     }
 

@@ -56,7 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     ]
 }
 
-/// The versions of a table: the present one, and those that `keep_history` keeps.
+/// The versions of a table: the current one, and those that `keep_history` keeps.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Commits")]
 struct CommitList {

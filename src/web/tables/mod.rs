@@ -90,7 +90,7 @@ fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
     let declared = service.catalogs.declared(&pipeline)?;
     let (mut tables, mut rejects) = (Vec::new(), FileTotals::default());
     for (name, found) in service.manifests.all(&pipeline)? {
-        rejects = rejects.and(found.value.as_ref().as_ref().map(FileTotals::of_rejects).unwrap_or_default());
+        rejects = rejects.and(found.value.as_ref().as_ref().map(FileTotals::for_rejects).unwrap_or_default());
         tables.push((name, found.value));
     }
     let of = |table: &CatalogTable| {
@@ -105,7 +105,7 @@ fn list(service: &Tables, request: &mut Request) -> Result<Response, ApiError> {
 }
 
 fn summarize(table: &CatalogTable, totals: FileTotals, root: Option<&Root>, declared: Option<&DeclaredTable>) -> Table {
-    // Counted by the run under the config of that time; the present one may have added some of them.
+    // Counted by the run under the config of that time; the current one may have added some of them.
     let is_extra = |name: &str| declared.is_none_or(|declared| !declared.reads_header(name));
     let extra = root.iter().flat_map(|root| &root.extra_columns).filter(|(name, _)| is_extra(name));
     let mut extra_columns: Vec<ExtraColumn> =

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_with_odd_names_are_found() {
+    fn columns_with_unusual_names_are_found() {
         let names = ["a,b", "a", "-a", "x\"y"];
         for (sort, order) in
             [("a,b", "\"a,b\" ASC"), ("--a", "\"-a\" DESC"), ("-a", "\"-a\" ASC"), ("x\"y", "\"x\"\"y\"")]

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_eventbridge_are_taken_as_they_are() {
+    fn keys_of_eventbridge_are_not_decoded() {
         let found = events(&native("Object Created", "lake", "pipelines/a/x+y%20é.csv"));
         assert_eq!((found.accepted, found.ignored), (1, 0));
         assert_eq!(found.changes.into_values().next(), Some(["x+y%20é.csv"].into_iter().collect()));

@@ -30,7 +30,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// Freshness is checked by one worker at a time. The pause is this many times as long as the check was, so that the store
 /// serves runs and little else, and at most an hour.
 const PAUSE_PER_CHECK: u32 = 50;
-const FRESHNESS_EVERY_MAX: Duration = Duration::from_secs(3_600);
+const FRESHNESS_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 /// Longest time of a step of that check.
 const STEP_TIME_MAX: Duration = Duration::from_secs(600);
 /// The lock of the worker that checks freshness.
@@ -38,8 +38,9 @@ const FRESHNESS: &str = "checking freshness";
 /// Pipelines that are read at the same time, and per step.
 const READERS_MAX: usize = 8;
 const PIPELINES_PER_STEP: usize = 100;
-/// Time without progress after which a run counts as stuck, and time for which jobs can't run.
+/// Time without progress after which a run counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(30 * 60);
+/// Time without any job running after which jobs count as blocked.
 const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
 /// A disk is nearly full if less than this fraction is free, within these bounds, but never if more than half is free.
 const FREE_FRACTION: u64 = 20;
@@ -61,7 +62,7 @@ pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
                     all_fresh(shared)?;
                     tracing::debug!("freshness checked");
                 }
-                let pause = (began.elapsed() * PAUSE_PER_CHECK).clamp(check_every(), FRESHNESS_EVERY_MAX);
+                let pause = (began.elapsed() * PAUSE_PER_CHECK).clamp(check_every(), FRESHNESS_INTERVAL_MAX);
                 if is_mine {
                     lock(shared, pause + 4 * CHECK_EVERY)?;
                 }

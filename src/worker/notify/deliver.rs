@@ -30,7 +30,7 @@ const CLAIM_TTL: Duration = Duration::from_secs(90);
 /// Longest time of a delivery, for the watchdog.
 pub const DELIVERY_TIME_MAX: Duration = Duration::from_secs(120);
 /// How often the names of the targets are stored, and how long they stay.
-const NAMES_EVERY: Duration = Duration::from_secs(30);
+const NAMES_INTERVAL: Duration = Duration::from_secs(30);
 const NAMES_TTL: Duration = Duration::from_secs(120);
 
 /// Delivers until the worker stops.
@@ -39,7 +39,7 @@ pub fn run(shared: &WorkerShared, watched: &WatchedThread) {
     let mut named: Option<Instant> = None;
     loop {
         let delivered = watched.waiting(|| {
-            if named.is_none_or(|at| at.elapsed() >= NAMES_EVERY) {
+            if named.is_none_or(|at| at.elapsed() >= NAMES_INTERVAL) {
                 let names: Vec<TargetName> = shared.targets.iter().map(|target| target.name().clone()).collect();
                 shared.kv.set_notification_targets(&names, NAMES_TTL)?;
                 named = Some(Instant::now());

@@ -94,7 +94,7 @@ fn end(
     })
 }
 
-/// What the condition is about, as of the last notification.
+/// The subject of the condition, as of the last notification.
 fn subject(shared: &WorkerShared, key: &str) -> KvResult<Vec<String>> {
     let stored = shared.kv.incident(key)?;
     Ok(stored.state.map_or_else(Vec::new, |state| parse(&state).subject))

@@ -1,7 +1,7 @@
 /** Notifications sent to people. */
 import { queryOptions, type QueryClient } from "@tanstack/preact-query";
 import { api, ask } from "./client";
-import { CALM_MS, LIVE_MS } from "./queries";
+import { IDLE_POLL_MS, LIVE_MS } from "./queries";
 import type { components } from "./schema";
 
 export type NotificationPage = components["schemas"]["Notifications"];
@@ -18,7 +18,7 @@ export const notificationsQuery = () =>
   queryOptions({
     queryKey: KEY,
     queryFn: ({ signal }) => ask(api.GET("/api/notifications", { params: { query: { limit: SHOWN } }, signal })),
-    refetchInterval: ({ state }) => (isDueSoon(state.data) ? LIVE_MS : CALM_MS),
+    refetchInterval: ({ state }) => (isDueSoon(state.data) ? LIVE_MS : IDLE_POLL_MS),
   });
 
 /** Sends a test to all targets. @throws ApiFailure */

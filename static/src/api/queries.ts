@@ -10,7 +10,7 @@ import type { DashboardList, Job, PipelineStatus, Ready } from "./types";
 /** Polling interval while something changes, in milliseconds; a job's record changes once a second. */
 export const LIVE_MS = 1_000;
 /** Polling interval otherwise, in milliseconds. */
-export const CALM_MS = 5_000;
+export const IDLE_POLL_MS = 5_000;
 const RETRIES = 2;
 
 export const client = new FreshQueryClient({
@@ -65,7 +65,8 @@ export const pipelinesQuery = () =>
         ? { pipelines: [], truncated: false }
         : { ...listed, pipelines: listed.pipelines.filter(({ slug }) => !isDraft(slug)) },
     // The cards refresh this query too while they are shown.
-    refetchInterval: () => (client.getQueryCache().find({ queryKey: keys.cards })?.isActive() ? 3 * CALM_MS : CALM_MS),
+    refetchInterval: () =>
+      client.getQueryCache().find({ queryKey: keys.cards })?.isActive() ? 3 * IDLE_POLL_MS : IDLE_POLL_MS,
   });
 
 /**
@@ -78,7 +79,7 @@ async function needsConfig(slug: string): Promise<void> {
     return !Array.isArray(listed) && listed.pipelines.some((one) => one.slug === slug && one.config === "missing");
   };
   // A failed listing allows the request; one from before the first save is refreshed.
-  const sure = await lacks(CALM_MS)
+  const sure = await lacks(IDLE_POLL_MS)
     .then((seen) => seen && lacks(0))
     .catch(() => false);
   if (sure) throw new ApiFailure(404, "pipeline_config_not_found", "the pipeline has no `pipeline.json`");
@@ -94,7 +95,7 @@ export const jobsQuery = (pipeline: string) =>
     queryFn: ({ signal }) =>
       ask(api.GET("/api/p/{pipeline}/jobs", { params: { path: { pipeline }, query: { limit: 50 } }, signal })),
     refetchInterval: (query) =>
-      isGone(query.state.error) ? false : query.state.data?.jobs.some(isActive) ? LIVE_MS : CALM_MS,
+      isGone(query.state.error) ? false : query.state.data?.jobs.some(isActive) ? LIVE_MS : IDLE_POLL_MS,
   });
 
 export const jobQuery = (pipeline: string, id: string) =>
@@ -117,9 +118,9 @@ export const statusQuery = (pipeline: string) =>
     queryKey: keys.status(pipeline),
     queryFn: async ({ signal }) =>
       (await (await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/status`, { signal })).json()) as PipelineStatus,
-    staleTime: CALM_MS,
+    staleTime: IDLE_POLL_MS,
     refetchInterval: (query) =>
-      isGone(query.state.error) ? false : query.state.data?.active ? 2 * LIVE_MS : 2 * CALM_MS,
+      isGone(query.state.error) ? false : query.state.data?.active ? 2 * LIVE_MS : 2 * IDLE_POLL_MS,
   });
 
 /** Rows of a table with sort and filters, as the API takes them. */
@@ -233,7 +234,7 @@ export const dashboardsQuery = (pipeline: string) =>
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/dashboards", { params: { path: { pipeline } }, signal })),
   });
 
-/** Dashboards with the problems that they have with the present tables; slower than the list. */
+/** Dashboards with the problems that they have with the current tables; slower than the list. */
 export const checkedDashboardsQuery = (pipeline: string) =>
   queryOptions({
     queryKey: [...keys.dashboards(pipeline), "checked"] as const,
@@ -241,7 +242,7 @@ export const checkedDashboardsQuery = (pipeline: string) =>
       (await (
         await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/dashboards?check=1`, { signal })
       ).json()) as DashboardList,
-    staleTime: CALM_MS,
+    staleTime: IDLE_POLL_MS,
   });
 
 /** Tables and columns that were renamed in the config; asked for only where something no longer fits. */
@@ -250,7 +251,7 @@ export const renamesQuery = (pipeline: string) =>
     queryKey: [...keys.config(pipeline), "renames"] as const,
     queryFn: async ({ signal }) =>
       (await ask(api.GET("/api/p/{pipeline}/config/renames", { params: { path: { pipeline } }, signal }))).renames,
-    staleTime: CALM_MS,
+    staleTime: IDLE_POLL_MS,
   });
 
 export const savedQueriesQuery = (pipeline: string) =>
@@ -268,6 +269,6 @@ export const readyQuery = () =>
   queryOptions({
     queryKey: keys.ready,
     queryFn: async ({ signal }) => (await fetch("/readyz", { cache: "no-store", signal })).json() as Promise<Ready>,
-    refetchInterval: CALM_MS,
+    refetchInterval: IDLE_POLL_MS,
     retry: false,
   });

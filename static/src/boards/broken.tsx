@@ -8,13 +8,13 @@ import { Badge } from "../components/status";
 import { counted } from "../format/number";
 import { plainProblem, repairOf } from "./repair";
 
-/** Problems of a dashboard with the present tables; none until they are known. */
+/** Problems of a dashboard with the current tables; none until they are known. */
 export function useBroken(slug: string): (name: string) => DashboardProblem[] {
   const { data } = useQuery(checkedDashboardsQuery(slug));
   return (name) => data?.dashboards.find((one) => one.name === name)?.problems ?? [];
 }
 
-/** Names of published dashboards that can't be shown with the present tables; undefined until they are known. */
+/** Names of published dashboards that can't be shown with the current tables; undefined until they are known. */
 export function useBrokenPublished(slug: string, enabled = true): string[] | undefined {
   const { data } = useQuery({ ...checkedDashboardsQuery(slug), enabled });
   const broken = data?.dashboards.filter(({ published, problems }) => published && (problems?.length ?? 0) > 0);

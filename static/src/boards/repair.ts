@@ -35,7 +35,7 @@ const NO_TABLE = [/table with name "?([\p{L}\p{N}_]+)"? does not exist/iu, /refe
 const first = (patterns: RegExp[], message: string): string | undefined =>
   patterns.map((one) => one.exec(message)?.[1]).find((name) => name !== undefined);
 
-/** The present name of a table or column that was renamed; undefined if it wasn't, or has several. */
+/** The current name of a table or column that was renamed; undefined if it wasn't, or has several. */
 function renamed(message: string, renames: ConfigRename[]): Replacement | undefined {
   const column = first(NO_COLUMN, message);
   const missing = column ?? first(NO_TABLE, message);
@@ -48,7 +48,7 @@ function renamed(message: string, renames: ConfigRename[]): Replacement | undefi
 }
 
 /**
- * What replaces the missing name of a message: the name that it was given in the config, or the closest one that the
+ * The replacement for the missing name of a message: its new name in the config, or the closest one that the
  * message has; undefined if there is none.
  */
 export function replacementOf(message: string, renames: ConfigRename[] = []): Replacement | undefined {
@@ -74,7 +74,7 @@ export function repairOf(message: string, renames: ConfigRename[] = []): string 
   return found && `Replace \`${found.missing}\` by \`${found.by}\`.`;
 }
 
-/** What a message of DuckDB says to people who don't write SQL; other messages as they are. */
+/** Rewords known DuckDB messages for people who don't write SQL; other messages are unchanged. */
 export function plainProblem(message: string): string {
   const column = first(NO_COLUMN, message);
   if (column !== undefined) return `The column \`${column}\` doesn't exist`;

@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 
-/** What ends the work: leaving the view, or only closing the page, as for uploads. */
+/** The navigation that ends the work: leaving the view, or only closing the page, as for uploads. */
 type Bound = "view" | "page";
 
 const unsaved = signal<ReadonlyMap<string, Bound>>(new Map());

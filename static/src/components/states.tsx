@@ -25,7 +25,7 @@ export function Empty({
 }
 
 interface FailedProps {
-  /** What failed: "Couldn't load the tables". */
+  /** The failed action: "Couldn't load the tables". */
   title: string;
   error: unknown;
   onRetry?: (() => void) | undefined;

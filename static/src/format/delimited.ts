@@ -33,11 +33,11 @@ export function split(text: string, delimiter: string, quote: string | null): st
 }
 
 const DELIMITERS = [",", ";", "\t", "|"];
-const LINES_LOOKED_AT = 50;
+const SAMPLED_LINES = 50;
 
 /** The delimiter that splits the first rows into equally many cells, more than one. */
 export function sniff(text: string): string {
-  const head = text.split("\n", LINES_LOOKED_AT).join("\n");
+  const head = text.split("\n", SAMPLED_LINES).join("\n");
   let best = { delimiter: ",", score: 0 };
   for (const delimiter of DELIMITERS) {
     const widths = split(head, delimiter, '"').map((row) => row.length);

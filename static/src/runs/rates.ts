@@ -23,7 +23,7 @@ const WINDOW_MS = 12_000;
 const SAMPLE_GAP_MS = 400;
 /** Minimum span for a rate. */
 const RATE_SPAN_MS_MIN = 1_500;
-const LEFT_SPAN_MS_MIN = 4_000;
+const ESTIMATE_SPAN_MS_MIN = 4_000;
 /** Maximum ratio between the halves of the window for an estimate. */
 const STEADY_FACTOR = 2;
 const JOBS_KEPT_MAX = 50;
@@ -53,7 +53,7 @@ const isSteady = (a: number, b: number): boolean => a > 0 && b > 0 && Math.max(a
 
 function leftMs(samples: Sample[]): number | undefined {
   const [first, last] = [samples[0], samples.at(-1)];
-  if (!first || !last || last.at - first.at < LEFT_SPAN_MS_MIN) return undefined;
+  if (!first || !last || last.at - first.at < ESTIMATE_SPAN_MS_MIN) return undefined;
   const measure = measures[last.progress.stage];
   if (!measure) return undefined;
   const inStage = samples.filter(({ progress }) => progress.stage === last.progress.stage);

@@ -14,7 +14,7 @@ import { SLUG_HINT, slugFault } from "../format/slug";
 
 /** Limits beyond which counts are shown as "at least". */
 const FILES_MAX = 20_000;
-const ASKS_MAX = 40;
+const POLLS_MAX = 40;
 
 interface Props {
   slug: string;
@@ -86,7 +86,7 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
 const lakeQuery = (slug: string) =>
   queryOptions({
     queryKey: [...keys.pipeline(slug), "loss"] as const,
-    queryFn: ({ signal }) => walk([`pipelines/${slug}/`], { files: FILES_MAX, asks: ASKS_MAX, signal }),
+    queryFn: ({ signal }) => walk([`pipelines/${slug}/`], { files: FILES_MAX, asks: POLLS_MAX, signal }),
     staleTime: 0,
   });
 

@@ -21,7 +21,7 @@ import { routes } from "../browser/routes";
 import { choose, theme, type Theme } from "../browser/theme";
 
 /** With more pipelines, a search field is shown. */
-const LOOK_MAX = 12;
+const UNSEARCHED_MAX = 12;
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 const THEME_ICONS: Record<Theme, LucideIcon> = { system: Monitor, light: Sun, dark: Moon };
 
@@ -71,7 +71,7 @@ function Pipelines() {
   const starred = new Set(settings?.starred);
   return (
     <>
-      {(all?.length ?? 0) > LOOK_MAX && (
+      {(all?.length ?? 0) > UNSEARCHED_MAX && (
         <TextField
           label="Search pipelines"
           bare

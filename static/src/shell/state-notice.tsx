@@ -1,7 +1,7 @@
 import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { CALM_MS, lineageQuery, statusQuery } from "../api/queries";
+import { IDLE_POLL_MS, lineageQuery, statusQuery } from "../api/queries";
 import type { Table } from "../api/types";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
@@ -124,7 +124,7 @@ export function TableBadge({ slug, table }: { slug: string; table: string }) {
 
 /** Badge of a pipeline whose tables aren't all up to date. */
 export function PipelineBadge({ slug }: { slug: string }) {
-  const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: 6 * CALM_MS });
+  const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: 6 * IDLE_POLL_MS });
   const state = status && pipelineState(status);
   if (!state) return null;
   return (

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { chosenFiles } from "../uploads/files";
 import { ACCEPTED } from "../uploads/source-names";
-import { take } from "../uploads/take";
+import { take } from "../uploads/accept";
 
 interface UploadRequest {
   /** Undefined: any pipeline, or a new one. */

@@ -17,8 +17,8 @@ import { droppedFiles } from "../uploads/dropped";
 import { sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, placeOf } from "../uploads/place";
 import { partsToUpload, sendParts } from "../uploads/send";
-import { take } from "../uploads/take";
-import { dragged, useDrops, useDropTaker } from "../uploads/use-drop";
+import { take } from "../uploads/accept";
+import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { offerFiles, uploadRequest } from "./upload-request";
 
 const NAMES_SHOWN = 5;
@@ -29,7 +29,7 @@ const CHOOSE = "?";
 /** Takes files that are dropped anywhere, and asks where they go. */
 export function Uploader({ here }: { here: string | undefined }) {
   useDrops();
-  useDropTaker(
+  useDropHandler(
     here ? `to add data to ${here}` : "to add data",
     (found) => void take(found).then((files) => offerFiles(here, files)),
   );

@@ -58,7 +58,7 @@ export function UploadDock() {
   );
 }
 
-/** What became of the uploaded files of a pipeline: loaded, failed, or read by no table. */
+/** Outcome of the uploaded files of a pipeline: loaded, failed, or read by no table. */
 function Outcome({ slug }: { slug: string }) {
   const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: LIVE_MS });
   const { data: listed } = useQuery(pipelinesQuery());

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviceFor, csvsOf, dataOf } from "./take";
+import { adviceFor, csvsOf, dataOf } from "./accept";
 
 describe("dropped files", () => {
   it("are accepted if they may be CSVs", () => {

@@ -4,8 +4,8 @@ import { useRef } from "preact/hooks";
 import { Button } from "../components/button";
 import { chosenFiles, type CollectedFiles } from "./files";
 import { ACCEPTED } from "./source-names";
-import { take } from "./take";
-import { useDropTaker } from "./use-drop";
+import { take } from "./accept";
+import { useDropHandler } from "./use-drop";
 import "./drop-zone.css";
 
 /** Large way in for CSVs and folders: they may be dropped anywhere on the page, or chosen. */
@@ -26,7 +26,7 @@ export function DropZone({
 }) {
   const chooser = useRef<HTMLInputElement>(null);
   const add = (taken: CollectedFiles) => void take(taken).then((csvs) => csvs.length > 0 && onFiles(csvs));
-  useDropTaker("to preview the data", add);
+  useDropHandler("to preview the data", add);
   return (
     <div class={`drop-zone ${large ? "large" : ""}`}>
       <FileUp aria-hidden="true" />

@@ -10,18 +10,18 @@ interface Found {
 /** Result of a choice or drop. */
 export interface CollectedFiles {
   found: Found[];
-  /** Number of skipped files, counted up to {@link LEFT_MAX}. */
+  /** Number of skipped files, counted up to {@link COUNTED_MAX}. */
   left: number;
 }
 
 /** Maximum number of files per drop. */
 export const FILES_MAX = 50_000;
 /** Counting stops here. */
-const LEFT_MAX = 200_000;
+const COUNTED_MAX = 200_000;
 /** System files to ignore. */
-const LEFT_BY_SYSTEMS = new Set(["Thumbs.db", "desktop.ini"]);
+const SYSTEM_FILES = new Set(["Thumbs.db", "desktop.ini"]);
 
-const isWanted = (name: string): boolean => !name.startsWith(".") && !LEFT_BY_SYSTEMS.has(name);
+const isWanted = (name: string): boolean => !name.startsWith(".") && !SYSTEM_FILES.has(name);
 
 /** Files of an `<input type="file">`; chosen folders include paths. */
 export function chosenFiles(files: Iterable<File>): CollectedFiles {
@@ -38,7 +38,7 @@ export function chosenFiles(files: Iterable<File>): CollectedFiles {
 /** Message about skipped files. */
 export function skippedMessage({ found, left }: CollectedFiles): string | undefined {
   if (left === 0) return undefined;
-  const many = left >= LEFT_MAX ? `${count(LEFT_MAX)} or more` : count(left);
+  const many = left >= COUNTED_MAX ? `${count(COUNTED_MAX)} or more` : count(left);
   return `added the first ${counted(found.length, "file")} and skipped ${many}; copy those to the lake's bucket directly`;
 }
 
@@ -55,7 +55,7 @@ export function filesOfDrop(transfer: DataTransfer): Promise<CollectedFiles> {
 export async function walked(entries: FileSystemEntry[]): Promise<CollectedFiles> {
   const taken: CollectedFiles = { found: [], left: 0 };
   const todo = entries.toReversed();
-  for (let entry = todo.pop(); entry && taken.left < LEFT_MAX; entry = todo.pop()) {
+  for (let entry = todo.pop(); entry && taken.left < COUNTED_MAX; entry = todo.pop()) {
     if (!isWanted(entry.name)) continue;
     const path = entry.fullPath.replace(/^\//, "");
     if (!entry.isFile) {

@@ -1,4 +1,4 @@
-/** What became of uploaded files, by the status of their pipeline and the run that loaded them. */
+/** Outcome of uploaded files, by the status of their pipeline and the run that loaded them. */
 import type { Job, PipelineStatus, SourceResult } from "../api/types";
 import { count, counted } from "../format/number";
 import { matcher } from "./globs";

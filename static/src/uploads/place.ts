@@ -3,12 +3,12 @@ import { matcher } from "./globs";
 import { COMPRESSION_ENDINGS } from "../api/rules";
 import { compressionOf, variantsOf, withoutCompression } from "./source-names";
 
-const WILD = /[*?[{]/;
+const GLOB_CHARACTERS = /[*?[{]/;
 
 /** The folder that a glob names before its first wildcard, ending with `/`, or `""`. */
 function fixedFolder(glob: string): string {
   const segments = glob.split("/").slice(0, -1);
-  const wild = segments.findIndex((segment) => WILD.test(segment));
+  const wild = segments.findIndex((segment) => GLOB_CHARACTERS.test(segment));
   const fixed = wild < 0 ? segments : segments.slice(0, wild);
   return fixed.map((segment) => `${segment}/`).join("");
 }

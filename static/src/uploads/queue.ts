@@ -4,7 +4,7 @@
  * Invariants: each file is in exactly one state, and the counts match the states; only waiting and sending uploads
  * hold a file.
  *
- * Must not: use the network or the page; {@link Transport} and {@link Surroundings} do.
+ * Must not: use the network or the page; {@link Transport} and {@link QueueContext} do.
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { ApiFailure } from "../api/failure";
@@ -59,7 +59,7 @@ export type Transport = (
   onPacked: (bytes: number) => void,
 ) => { ended: Promise<Sent>; abort: () => void };
 
-interface Surroundings {
+interface QueueContext {
   now: () => number;
   later: (ms: number, run: () => void) => void;
   /** Whether session and service are available. */
@@ -70,10 +70,10 @@ interface Surroundings {
 
 export const CONCURRENCY_MAX = 3;
 const ATTEMPTS_MAX = 5;
-const REST_FIRST_MS = 1_000;
-const REST_LAST_MS = 30_000;
+const BACKOFF_FIRST_MS = 1_000;
+const BACKOFF_LAST_MS = 30_000;
 /** Progress interval. */
-const TELL_MS = 100;
+const PROGRESS_MS = 100;
 
 const ENDED: readonly UploadState[] = ["done", "kept", "failed", "refused", "cancelled"];
 const hasEnded = (state: UploadState): boolean => ENDED.includes(state);
@@ -125,7 +125,7 @@ export class UploadQueue {
 
   constructor(
     private readonly transport: Transport,
-    private readonly around: Surroundings,
+    private readonly around: QueueContext,
   ) {
     this.rate = new Rate(around.now);
     this.published.value = this.standing();
@@ -344,7 +344,7 @@ export class UploadQueue {
     const passing = failure.passing || failure.status === 412;
     if (!passing || failure.code === "unreadable" || upload.attempts >= ATTEMPTS_MAX)
       return this.become(upload, "failed", failure.message);
-    const own = Math.min(REST_FIRST_MS * 2 ** (upload.attempts - 1), REST_LAST_MS);
+    const own = Math.min(BACKOFF_FIRST_MS * 2 ** (upload.attempts - 1), BACKOFF_LAST_MS);
     this.become(upload, "resting", failure.message);
     this.around.later(failure.retryAfter === undefined ? own : failure.retryAfter * 1_000, () => {
       if (upload.state !== "resting") return;
@@ -385,7 +385,7 @@ export class UploadQueue {
   private publish(): void {
     if (this.publishing) return;
     this.publishing = true;
-    this.around.later(TELL_MS, () => {
+    this.around.later(PROGRESS_MS, () => {
       this.publishing = false;
       this.published.value = this.standing();
     });

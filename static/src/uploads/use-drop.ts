@@ -4,23 +4,23 @@ import { useEffect, useRef } from "preact/hooks";
 import { toast } from "../components/toasts";
 import { filesOfDrop, hasFiles, type CollectedFiles } from "./files";
 
-interface DropTaker {
+interface DropHandler {
   /** Where the files go: "to orders". */
   words: string;
   take: (found: CollectedFiles) => void;
 }
 
-const dropTargets = signal<DropTaker[]>([]);
+const dropTargets = signal<DropHandler[]>([]);
 
 /** Where files that are dragged over the page would go; undefined while none are. */
 export const dragged = signal<string | undefined>(undefined);
 
 /** Takes files that are dropped on the page while the component is there. */
-export function useDropTaker(words: string, take: (found: CollectedFiles) => void): void {
+export function useDropHandler(words: string, take: (found: CollectedFiles) => void): void {
   const last = useRef(take);
   last.current = take;
   useEffect(() => {
-    const taker: DropTaker = { words, take: (found) => last.current(found) };
+    const taker: DropHandler = { words, take: (found) => last.current(found) };
     dropTargets.value = [...dropTargets.peek(), taker];
     return () => {
       dropTargets.value = dropTargets.peek().filter((one) => one !== taker);

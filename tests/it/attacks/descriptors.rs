@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use super::{Attack, POOLED, connect, descriptors, many_partitions, runs_go_on};
+use super::{Attack, POOLED, connect, descriptors, many_partitions, runs_continue};
 use crate::support::http_client::get;
-use crate::support::site::{Kind, PATIENCE, Site, await_that};
+use crate::support::site::{Kind, Site, TEST_TIMEOUT, await_that};
 
 /// Far below the usual limit, but enough for an undisturbed worker.
 const FILES_MAX: u64 = 192;
@@ -18,7 +18,7 @@ fn held_connections_leave_descriptors_for_runs() {
     site.await_end(&site.enqueue_as("p", true));
     let (made, held) = (site.warehouse("p"), descriptors(worker.pid()));
     let address = worker.address();
-    runs_go_on(&site, |attack: &Attack| {
+    runs_continue(&site, |attack: &Attack| {
         let mut clients = Vec::new();
         while attack.continues() {
             if clients.len() < 400
@@ -46,7 +46,7 @@ fn service_recovers_from_descriptor_exhaustion() {
     // Leaves no descriptor besides stdin, stdout and stderr.
     worker.limit_files(Some(3));
     let mut client = connect(&address).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     client.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     worker.await_log("accept failed; retrying");
     worker.limit_files(None);

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use super::{
-    AtEnd, Attack, Count, POOLED, connect, descriptors, during_attack, many_partitions, resident_bytes, response_to,
-    runs_go_on,
+    Attack, CallOnDrop, Count, POOLED, connect, descriptors, during_attack, many_partitions, resident_bytes,
+    response_to, runs_continue,
 };
 use crate::support::browser::Browser;
 use crate::support::http_client::try_send;
@@ -143,7 +143,7 @@ fn run_all_attacks(service: &Service, attack: &Attack) {
     let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, send_malformed, probe_health];
     let counts: [Count; 5] = Default::default();
     std::thread::scope(|scope| {
-        let _end = AtEnd(|| attack.end());
+        let _end = CallOnDrop(|| attack.end());
         let threads: Vec<_> =
             ways.iter().zip(&counts).map(|(way, count)| scope.spawn(move || way(address, attack, count))).collect();
         // A failing attack stops the others, so that the test reports it immediately.
@@ -159,13 +159,13 @@ fn run_all_attacks(service: &Service, attack: &Attack) {
     assert!(done.iter().all(|count| *count > 0), "each way was tried: {done:?}");
 }
 
-fn runs_do_not_notice(kind: Kind) {
+fn runs_are_unaffected(kind: Kind) {
     let site = Site::new(kind);
     many_partitions(&site);
     let worker = site.worker();
     site.await_end(&site.enqueue_as("p", true));
     let (made, held, memory) = (site.warehouse("p"), descriptors(worker.pid()), resident_bytes(worker.pid()));
-    let ended = runs_go_on(&site, |attack| run_all_attacks(&worker, attack));
+    let ended = runs_continue(&site, |attack| run_all_attacks(&worker, attack));
     assert_eq!(site.warehouse("p"), made, "after {} runs", ended.len());
     let starts = worker.log().lines().filter(|line| line.contains("job started")).count();
     assert_eq!(starts, ended.len() + 1, "each job was started once");
@@ -179,12 +179,12 @@ fn runs_do_not_notice(kind: Kind) {
 
 #[test]
 fn runs_survive_attacks_on_the_listener_of_a_fleet_worker() {
-    runs_do_not_notice(Kind::Fleet);
+    runs_are_unaffected(Kind::Fleet);
 }
 
 #[test]
 fn runs_survive_attacks_on_the_listener_of_a_folder_worker() {
-    runs_do_not_notice(Kind::Embedded);
+    runs_are_unaffected(Kind::Embedded);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn many_partitions(site: &Site) {
 
 /// Consecutive clean runs, at least two, from before the attack to its end. Each must succeed at its first attempt,
 /// under its own fence, with the undisturbed table.
-fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
+fn runs_continue(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
     let ended = during_attack(attack, |attack| {
         let mut ended = Vec::new();
         while ended.len() < 2 || attack.is_running() {
@@ -81,9 +81,9 @@ impl Attack {
 }
 
 /// Calls a function when dropped, also after a panic.
-struct AtEnd<F: Fn()>(F);
+struct CallOnDrop<F: Fn()>(F);
 
-impl<F: Fn()> Drop for AtEnd<F> {
+impl<F: Fn()> Drop for CallOnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
@@ -95,9 +95,9 @@ fn during_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) 
     let until = Instant::now() + ATTACK_TIME_MAX;
     let state = Attack { over: AtomicBool::new(false), running: AtomicBool::new(true), until };
     std::thread::scope(|scope| {
-        let _end = AtEnd(|| state.end());
+        let _end = CallOnDrop(|| state.end());
         let attacking = scope.spawn(|| {
-            let _ended = AtEnd(|| state.running.store(false, Ordering::SeqCst));
+            let _ended = CallOnDrop(|| state.running.store(false, Ordering::SeqCst));
             attack(&state);
         });
         let done = work(&state);

@@ -85,7 +85,7 @@ fn bearer(token: &str) -> String {
 }
 
 /// Accepted and rejected requests with secrets in every place that can hold one.
-fn ask_the_worker(worker: &Service, response_to: &mut Responses) {
+fn request_worker(worker: &Service, response_to: &mut Responses) {
     let address = &worker.address();
     let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put", "eventSource": "minio:s3",
         "s3": { "bucket": { "name": "b" }, "object": { "key": "pipelines%2Fp%2Fa.csv" } } }] })
@@ -112,7 +112,7 @@ fn ask_the_worker(worker: &Service, response_to: &mut Responses) {
     }
 }
 
-fn ask_the_web(browser: &Browser, response_to: &mut Responses) {
+fn request_web(browser: &Browser, response_to: &mut Responses) {
     let mut note = |what: &str, reply: crate::support::browser::Reply| {
         response_to.add(format!("the web service's {what}"), reply.body)
     };
@@ -193,19 +193,19 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
     let session = cookie.split_once('=').unwrap().1.to_owned();
     site.await_end(&site.enqueue("p"));
 
-    ask_the_worker(&worker, &mut response_to);
-    ask_the_web(&browser, &mut response_to);
+    request_worker(&worker, &mut response_to);
+    request_web(&browser, &mut response_to);
     check_processes(&[&worker, &web], &mut response_to);
 
     // While a store is unavailable, everything that uses it reports that.
     let job = site.enqueue_as("p", true);
     site.break_store();
-    ask_the_web(&browser, &mut response_to);
+    request_web(&browser, &mut response_to);
     response_to.add("the worker, not ready", get(&worker.address(), "/readyz").body);
     await_that("a run that can't reach the store", || worker.has_logged("attempt failed"));
     site.restore_store();
     site.break_kv();
-    ask_the_web(&browser, &mut response_to);
+    request_web(&browser, &mut response_to);
     for path in ["/health", "/readyz", "/metrics"] {
         let headers = [("Authorization", bearer(METRICS_TOKEN))];
         let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));

@@ -10,7 +10,7 @@ use super::{Attack, connect, during_attack};
 use crate::support::browser::Browser;
 use crate::support::http_client::{get, send, try_send};
 use crate::support::redis_server::RedisServer;
-use crate::support::site::{Kind, PATIENCE, Service, Site, WEBHOOK_SECRET, await_that};
+use crate::support::site::{Kind, Service, Site, TEST_TIMEOUT, WEBHOOK_SECRET, await_that};
 
 /// Concurrent slow clients: more than the connection limit of a service.
 const SLOW: usize = 300;
@@ -75,7 +75,7 @@ fn rebound(address: &str, line: &str, fields: &str, body: &str) -> String {
     let fields =
         format!("Host: evil.example:{port}\r\n{fields}Content-Length: {}\r\nConnection: close\r\n", body.len());
     let mut stream = connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(format!("{line} HTTP/1.1\r\n{fields}\r\n{body}").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -15,14 +15,14 @@ fn csv(rows: u64, bad: u64) -> String {
 }
 
 #[track_caller]
-fn borne(limits: Value, rows: u64, bad: u64) {
+fn assert_accepted(limits: Value, rows: u64, bad: u64) {
     let program = Program::of(&limits);
     program.put("x.csv", csv(rows, bad)).run(&[]).ok();
     assert_eq!((program.rows("t").len() as u64, program.rejected("t").len() as u64), (rows - bad, bad));
 }
 
 #[track_caller]
-fn not_borne(limits: Value, rows: u64, bad: u64) {
+fn assert_rejected(limits: Value, rows: u64, bad: u64) {
     let program = Program::of(&limits);
     let said = format!("table `t`: {bad} of {rows} rows rejected");
     program.put("x.csv", csv(rows, bad)).run(&[]).exits_with(1, &["(too_many_rejects)", &said]);
@@ -31,14 +31,14 @@ fn not_borne(limits: Value, rows: u64, bad: u64) {
 
 #[test]
 fn any_reject_fails_the_run_by_default() {
-    borne(allowing(0, 0.0), 3, 0);
-    not_borne(allowing(0, 0.0), 3, 1);
+    assert_accepted(allowing(0, 0.0), 3, 0);
+    assert_rejected(allowing(0, 0.0), 3, 1);
 }
 
 #[test]
 fn rejects_up_to_the_limit_are_accepted() {
-    borne(allowing(2, 0.0), 5, 2);
-    not_borne(allowing(2, 0.0), 5, 3);
+    assert_accepted(allowing(2, 0.0), 5, 2);
+    assert_rejected(allowing(2, 0.0), 5, 3);
 }
 
 #[test]
@@ -46,17 +46,17 @@ fn rejects_up_to_the_ratio_are_accepted() {
     for (ratio, rows, bad) in
         [(0.5, 4, 2), (0.1, 10, 1), (0.29, 100, 29), (0.07, 100, 7), (0.57, 100, 57), (0.001, 1000, 1)]
     {
-        borne(allowing(0, ratio), rows, bad);
-        not_borne(allowing(0, ratio), rows, bad + 1);
+        assert_accepted(allowing(0, ratio), rows, bad);
+        assert_rejected(allowing(0, ratio), rows, bad + 1);
     }
-    borne(allowing(0, 1.0), 3, 3);
+    assert_accepted(allowing(0, 1.0), 3, 3);
 }
 
 #[test]
 fn larger_reject_limit_applies() {
-    borne(allowing(3, 0.1), 10, 3);
-    borne(allowing(1, 0.5), 10, 5);
-    not_borne(allowing(3, 0.1), 10, 4);
+    assert_accepted(allowing(3, 0.1), 10, 3);
+    assert_accepted(allowing(1, 0.5), 10, 5);
+    assert_rejected(allowing(3, 0.1), 10, 4);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{check, check_files_fail};
 use crate::support::program::{Program, files};
 
-fn by_a() -> Value {
+fn partitioned_by_a() -> Value {
     json!({ "partition_by": ["a"], "csv": { "null_values": ["NULL"] } })
 }
 
@@ -23,14 +23,14 @@ fn partition_values_are_escaped() {
         "a=q%22: 10",
         "a=x%3Dy: 5",
     ];
-    check(text, by_a(), &rows, &[]);
+    check(text, partitioned_by_a(), &rows, &[]);
 }
 
 /// Some readers fail on such a folder, and the others don't return the original text.
 #[test]
 fn text_read_as_null_rejects_its_row() {
     let text = "a,b\n,1\n__HIVE_DEFAULT_PARTITION__,2\nNULL,3\nx,4\n";
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("x.csv", text).run(&[]).ok();
     assert_eq!(program.rows("t"), ["a=__HIVE_DEFAULT_PARTITION__: 3", "a=x: 4"]);
     let rejected = program.rejected("t");
@@ -42,7 +42,7 @@ fn text_read_as_null_rejects_its_row() {
 #[test]
 fn inferable_text_rejects_its_row_unless_kept() {
     let text = "a,b\n01,1\n1,2\n1.50,3\n2024-1-1,4\n2024-01-01,5\nTrue,6\nNaN,7\n";
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("x.csv", text).run(&[]).ok();
     assert_eq!(program.rows("t"), ["a=1: 2", "a=2024-01-01: 5"]);
     let rejected = program.rejected("t");
@@ -67,7 +67,7 @@ fn partition_names_that_readers_misread_are_refused() {
 
 #[test]
 fn second_run_finds_every_partition_unchanged() {
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("x.csv", "a,b\na/b,1\n..,2\n.,3\nNULL,4\n~,5\nü\u{202e},6\n* ?,7\n");
     program.run(&[]).ok();
     let before = program.tree();
@@ -79,7 +79,7 @@ fn second_run_finds_every_partition_unchanged() {
 
 #[test]
 fn partition_values_cannot_escape_the_table() {
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("x.csv", "a,b\n../../../x,1\n/etc,2\n..\\..,3\n").run(&[]).ok();
     let found: Vec<String> = files(program.home()).into_iter().filter(|f| f.ends_with(".parquet")).collect();
     assert_eq!(found.len(), 3);
@@ -90,7 +90,7 @@ fn partition_values_cannot_escape_the_table() {
 fn too_long_partition_value_rejects_its_row() {
     let (fits, too_long, escaped) = ("x".repeat(253), "y".repeat(254), "/".repeat(85));
     let text = format!("a,b\n{fits},1\n{too_long},2\n{escaped},3\n");
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("x.csv", text).run(&[]).ok();
     assert_eq!(program.rows("t"), [format!("a={fits}: 1")]);
     let rejected = program.rejected("t");
@@ -142,12 +142,12 @@ fn date_transforms_and_null_make_partitions() {
 
 #[test]
 fn partitions_are_case_sensitive() {
-    check("a,b\nx,1\nX,2\n", by_a(), &["a=X: 2", "a=x: 1"], &[]);
+    check("a,b\nx,1\nX,2\n", partitioned_by_a(), &["a=X: 2", "a=x: 1"], &[]);
 }
 
 #[test]
 fn partitions_of_removed_sources_are_deleted() {
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
     let ran = program.run(&[]).ok();
@@ -158,7 +158,7 @@ fn partitions_of_removed_sources_are_deleted() {
 
 #[test]
 fn changed_partitioning_moves_the_rows_of_present_sources() {
-    let program = Program::of(&by_a());
+    let program = Program::of(&partitioned_by_a());
     program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
     std::fs::remove_file(program.source("1.csv")).unwrap();
     program.configure(&[crate::support::program::mapping(&json!({ "partition_by": ["b"] }))]);
@@ -169,7 +169,7 @@ fn changed_partitioning_moves_the_rows_of_present_sources() {
 #[test]
 fn failed_run_publishes_no_partition() {
     let files: [(&str, &[u8]); 2] = [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"a,b\nx,q\n")];
-    let mut change = by_a();
+    let mut change = partitioned_by_a();
     change["rejects"] = json!({ "max_rows": 0, "max_ratio": 0.0 });
     check_files_fail(&files, change, &["(too_many_rejects)"]);
 }

@@ -61,7 +61,7 @@ fn marked_footers_are_skipped_and_rows_are_not() {
     for footer in footers {
         check(format!("a,b\nx,1\ny,2\n{footer}\n"), csv(&["total", "Stand:*"]), &["x|1", "y|2"], &[]);
     }
-    // A row is no footer, wherever the word is in it.
+    // A row is not a footer, wherever the word is in it.
     for (last, row) in [("z,3", "z|3"), ("Totals,3", "Totals|3"), ("Total Wine,3", "Total Wine|3")] {
         check(format!("a,b\nx,1\ny,2\n{last}\n"), csv(&["Total"]), &["x|1", "y|2", row], &[]);
         check(format!("a,b\nTotal,1\n{last}\n"), csv(&["Total"]), &["Total|1", row], &[]);

@@ -240,7 +240,7 @@ impl Run {
     }
 
     /// Whether the script finished within the page's time.
-    fn ended_well(&mut self) -> bool {
+    fn succeeded(&mut self) -> bool {
         let end = Instant::now() + PAGE_DEADLINE;
         let shell = self.shell.as_mut().unwrap();
         while Instant::now() < end {
@@ -368,7 +368,7 @@ fn run(path: &str) {
     let file = run.home.path().join("script");
     std::fs::write(&file, script(&plan.steps)).unwrap();
     run.start(&file, &ports);
-    if !run.ended_well() {
+    if !run.succeeded() {
         let at = std::fs::read_to_string(run.home.path().join("at")).unwrap_or_default();
         let at: usize = at.trim().parse().unwrap_or_default();
         let step = &plan.steps[at];
@@ -411,7 +411,7 @@ run_pages! {
 }
 
 #[test]
-fn every_page_with_commands_is_run_or_says_why_not() {
+fn every_page_with_commands_is_run_or_exempted() {
     let mut not_run = Vec::new();
     let mut exceptions: BTreeMap<String, usize> = BTreeMap::new();
     for page in pages() {

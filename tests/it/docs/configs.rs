@@ -41,7 +41,7 @@ fn validate(path: &Path, place: &str, problems: &mut Vec<String>) {
 }
 
 #[test]
-fn every_file_that_a_reader_saves_is_named_in_the_words_before_it() {
+fn every_file_to_save_is_named_before_its_contents() {
     for page in pages() {
         let lines: Vec<&str> = page.text.lines().collect();
         for block in page.blocks() {

@@ -12,7 +12,7 @@ pub struct Page {
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Counted from 1, of the opening fence.
+    /// Line number of the opening fence, from 1.
     pub line: usize,
     /// The first word after the fence; empty if there is none.
     pub language: String,

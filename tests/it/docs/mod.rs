@@ -3,10 +3,10 @@
 
 mod changelog;
 mod claims;
+mod command_coverage;
 mod commands;
 mod configs;
 mod links;
 mod markdown;
 mod reference;
-mod tried;
 mod ui_rules;

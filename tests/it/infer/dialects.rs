@@ -132,7 +132,7 @@ fn trailing_delimiters_make_no_column() {
 }
 
 #[test]
-fn odd_headers_give_good_names() {
+fn unusual_headers_give_valid_names() {
     let proposal = check(
         "Trip ID,tripDate,\"Größe (cm)\",2019,%\n1,2024-01-01,2,3,x\n",
         "{}",

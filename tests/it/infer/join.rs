@@ -24,7 +24,7 @@ fn joined(files: &[(&str, &str)], rows: u64) -> Joined {
     let sample = &proposal.sample;
     assert!(sample.whole, "{files:#?}");
     let pipeline = pipeline(proposal);
-    let scratch = quick_folder();
+    let scratch = in_memory_folder();
     let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::ROOMY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{files:#?}", proposal.mapping()));
     let table = &result.tables[&proposal.table];
@@ -46,7 +46,7 @@ fn type_of(joined: &Joined, name: &str) -> String {
 }
 
 #[test]
-fn footer_of_one_file_takes_no_row_of_another() {
+fn footer_of_one_file_skips_no_row_of_another() {
     let with = "id,amount\n1,$5.00\n2,$6.00\nTotal,$11.00\n".replace("Total,$11.00", "Total,");
     let without = "id,amount\n3,$7.00\n4,$8.00\n";
     for files in [[("a.csv", with.as_str()), ("b.csv", without)], [("a.csv", without), ("b.csv", with.as_str())]] {

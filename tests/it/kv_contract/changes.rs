@@ -44,7 +44,7 @@ fn start_with(f: &Fixture, pipeline: &str, key: &str) -> StartedJob {
     running(f.start("a", &entry))
 }
 
-pub fn window_hands_its_keys_to_its_job(f: &Fixture) {
+pub fn window_passes_its_keys_to_its_job(f: &Fixture) {
     change(f, "trips", &["in/b.csv", "a.csv"]);
     f.open()
         .record_changes(&[(slug("other"), these(&["x.csv"])), (slug("trips"), these(&["a.csv", "é c.csv"]))])
@@ -156,7 +156,7 @@ pub fn failed_job_makes_later_ones_check_all_keys(f: &Fixture) {
     assert_eq!(keys(f, &fire(f, "alone").job_id), these(&["c.csv"]), "once");
 }
 
-pub fn closed_window_is_made_up_for_unless_its_pipeline_is_gone(f: &Fixture) {
+pub fn job_lost_with_a_closed_window_is_enqueued_unless_its_pipeline_is_gone(f: &Fixture) {
     for (reason, expected) in
         [(CloseReason::AutoRunOff, ChangedKeys::All), (CloseReason::PipelineGone, these(&["b.csv"]))]
     {

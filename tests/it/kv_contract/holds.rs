@@ -48,8 +48,8 @@ pub fn lost_lock_changes_nothing(f: &Fixture) {
     assert_eq!(f.kv.renew(&old, TTL).unwrap(), ReleaseOutcome::Lost);
     assert_eq!(f.kv.release(&old).unwrap(), ReleaseOutcome::Lost);
     assert_eq!(lock(f), None, "the run has the lock as before");
-    let stranger = PipelineLock { token: "guessed".to_owned(), ..old };
-    assert_eq!(f.kv.release(&stranger).unwrap(), ReleaseOutcome::Lost);
+    let anonymous = PipelineLock { token: "guessed".to_owned(), ..old };
+    assert_eq!(f.kv.release(&anonymous).unwrap(), ReleaseOutcome::Lost);
     f.end(&start.lease);
 }
 
@@ -84,8 +84,8 @@ pub fn lock_holder_is_reported_until_expiry(f: &Fixture) {
     f.advance(TTL + seconds(5));
     assert_eq!(holder(), None, "its job still shows as running");
     let (_, second) = f.run("b", "trips");
-    let of_second = holder();
-    assert!(matches!(of_second, Some(LockHolder::Run { .. })) && of_second != of_first, "{first:?}, {of_second:?}");
+    let for_second = holder();
+    assert!(matches!(for_second, Some(LockHolder::Run { .. })) && for_second != of_first, "{first:?}, {for_second:?}");
     f.end(&second.lease);
     assert_eq!(holder(), None);
 }

@@ -532,14 +532,14 @@ impl Model {
             self.claim(f, 1, 1_000);
             for claim in 0..self.claims.len() {
                 if self.is_pending(claim) {
-                    self.run_to_its_end(f, claim);
+                    self.run_to_completion(f, claim);
                 }
             }
         }
         panic!("{} jobs never ended", self.jobs.iter().filter(|known| known.place != Location::Ended).count());
     }
 
-    fn run_to_its_end(&mut self, f: &Fixture, claim: usize) {
+    fn run_to_completion(&mut self, f: &Fixture, claim: usize) {
         // The last claim, which step 0 starts.
         let picked = self.claims.remove(claim);
         self.claims.push(picked);
@@ -553,7 +553,7 @@ impl Model {
 }
 
 /// Each case has a fresh store.
-pub fn any_steps_keep_to_the_model(fresh: impl Fn() -> Fixture) {
+pub fn random_steps_match_the_model(fresh: impl Fn() -> Fixture) {
     let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let steps = proptest::collection::vec(step(), 20..STEPS_MAX);
     let outcome = TestRunner::new(config).run(&steps, |steps| {

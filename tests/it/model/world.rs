@@ -30,7 +30,7 @@ use lakemill::ports::{Expressions, ObjectStore};
 use lakemill::runtime::Clock;
 
 use super::convert::LineConverter;
-use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::faulty_store::{CrashTiming, FaultyStore};
 use crate::support::manifests::Manifest;
 use crate::support::memory_store::{MemoryStore, Tags};
 
@@ -253,7 +253,7 @@ impl World {
     }
 
     /// A world whose store has tags like those of file systems with times in whole seconds.
-    pub fn of_whole_seconds(tables: Vec<TableConfig>) -> Self {
+    pub fn with_whole_seconds(tables: Vec<TableConfig>) -> Self {
         let world = Self::new(Style { content_tags: false, listed_tags: true }, tables);
         world.with_store(MemoryStore::with(Tags::MtimeSecond, true).timed_by(world.clock.clone()))
     }
@@ -313,7 +313,7 @@ impl World {
     pub fn set_outage(&self, outage: Option<Outage>) {
         self.store.restart();
         if let Some(Outage { writes, last_applied }) = outage {
-            let dies = if last_applied { Dies::AfterWrite } else { Dies::BeforeWrite };
+            let dies = if last_applied { CrashTiming::AfterWrite } else { CrashTiming::BeforeWrite };
             self.store.crash_at_write(self.store.writes() + writes + 1, dies);
         }
     }
@@ -381,7 +381,7 @@ impl World {
         count
     }
 
-    /// Makes an earlier version of a table the present one.
+    /// Makes an earlier version of a table the current one.
     pub fn restore(&self, table: &str, sequence: u64) -> Result<Root, TableError> {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
         let table = TableStore::new(&self.store, &self.slug, table);

@@ -1,4 +1,4 @@
-//! AWS's places of credentials on loopback: STS, a container's endpoint, the metadata of an instance. Made from AWS's
+//! AWS's credential sources on loopback: STS, a container's endpoint, the metadata of an instance. Written from AWS's
 //! documentation; shares no code with the product.
 
 use std::collections::HashMap;

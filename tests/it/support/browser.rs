@@ -37,13 +37,13 @@ pub struct Reply {
 
 impl Browser {
     /// A client without a session.
-    pub fn stranger(web: &Service) -> Self {
+    pub fn anonymous(web: &Service) -> Self {
         Self { address: web.address(), cookie: None }
     }
 
     /// A client with a session.
     pub fn log_in(web: &Service) -> Self {
-        let mut browser = Self::stranger(web);
+        let mut browser = Self::anonymous(web);
         let reply = browser.post("/api/auth/login", &serde_json::json!({ "password": PASSWORD })).ok();
         let cookie = reply.header("set-cookie").expect("a cookie");
         browser.cookie = Some(cookie.split(';').next().unwrap().to_owned());

@@ -15,9 +15,9 @@ impl Body {
 }
 
 /// Stops the loops when dropped: also after a failed assertion.
-struct Ends<'a>(&'a Body);
+struct StopGuard<'a>(&'a Body);
 
-impl Drop for Ends<'_> {
+impl Drop for StopGuard<'_> {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::SeqCst);
     }
@@ -29,7 +29,7 @@ impl Drop for Ends<'_> {
 pub fn with_background<T>(threads: usize, run: impl Fn(usize, &Body) + Sync, body: impl FnOnce() -> T) -> T {
     let state = Body { ended: AtomicBool::new(false) };
     std::thread::scope(|scope| {
-        let _ends = Ends(&state);
+        let _ends = StopGuard(&state);
         for number in 0..threads {
             let (run, state) = (&run, &state);
             scope.spawn(move || run(number, state));

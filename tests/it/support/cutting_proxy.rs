@@ -25,7 +25,7 @@ pub enum Moment {
 struct State {
     /// The fault for the next request that contains the text.
     armed: Mutex<Option<(Moment, &'static str)>>,
-    struck: AtomicUsize,
+    failed_requests: AtomicUsize,
     ended: AtomicBool,
     connections: Mutex<Vec<TcpStream>>,
 }
@@ -64,8 +64,8 @@ impl CuttingProxy {
     }
 
     /// Requests that failed so far.
-    pub fn struck(&self) -> usize {
-        self.state.struck.load(Ordering::SeqCst)
+    pub fn failed_requests(&self) -> usize {
+        self.state.failed_requests.load(Ordering::SeqCst)
     }
 
     /// Cuts every open connection.
@@ -96,7 +96,7 @@ fn relay(mut client: TcpStream, mut server: TcpStream, state: &Arc<State>) {
         let mut buffer = vec![0; 1 << 20];
         while let Ok(sent @ 1..) = client.read(&mut buffer) {
             let request = &buffer[..sent];
-            let moment = strike(&state, request);
+            let moment = fail_if_chosen(&state, request);
             let forwarded = match moment {
                 Some(Moment::BeforeRequest) => break,
                 Some(Moment::MidRequest) => &request[..sent / 2],
@@ -124,12 +124,12 @@ fn relay(mut client: TcpStream, mut server: TcpStream, state: &Arc<State>) {
     });
 }
 
-fn strike(state: &State, request: &[u8]) -> Option<Moment> {
+fn fail_if_chosen(state: &State, request: &[u8]) -> Option<Moment> {
     let mut armed = state.armed.lock().unwrap();
     let (moment, text) = (*armed)?;
     request.windows(text.len()).any(|window| window == text.as_bytes()).then(|| {
         *armed = None;
-        state.struck.fetch_add(1, Ordering::SeqCst);
+        state.failed_requests.fetch_add(1, Ordering::SeqCst);
         moment
     })
 }

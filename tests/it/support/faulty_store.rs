@@ -19,7 +19,7 @@ use lakemill::ports::store::{
 
 /// Whether the write at which the process died was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dies {
+pub enum CrashTiming {
     BeforeWrite,
     AfterWrite,
 }
@@ -47,7 +47,7 @@ struct State {
     writes: u64,
     written: Vec<String>,
     gets: u64,
-    crash: Option<(u64, Dies)>,
+    crash: Option<(u64, CrashTiming)>,
     crashed: bool,
     failing_writes: BTreeMap<u64, MakeError>,
     after_writes: BTreeMap<u64, Before>,
@@ -62,31 +62,31 @@ pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     state: Mutex<State>,
     staged: Arc<Mutex<Vec<String>>>,
-    far: Option<Far>,
+    far: Option<RemoteCounters>,
 }
 
 /// Counters of a remote store: the concurrent GETs of the lake.
 #[derive(Default)]
-struct Far {
-    under_way: Mutex<UnderWay>,
+struct RemoteCounters {
+    under_way: Mutex<InFlightGuard>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct UnderWay {
+struct InFlightGuard {
     now: usize,
     most: usize,
     /// No GET is answered before this many are in progress.
     wanted: usize,
 }
 
-impl Far {
+impl RemoteCounters {
     fn begin(&self) {
         let mut under_way = self.under_way.lock().unwrap();
         under_way.now += 1;
         under_way.most = under_way.most.max(under_way.now);
         self.changed.notify_all();
-        let missing = |under_way: &mut UnderWay| under_way.most < under_way.wanted;
+        let missing = |under_way: &mut InFlightGuard| under_way.most < under_way.wanted;
         let (under_way, waited) = self.changed.wait_timeout_while(under_way, GATHER_DEADLINE, missing).unwrap();
         assert!(!waited.timed_out(), "of {} GETs at once there came {}", under_way.wanted, under_way.most);
     }
@@ -110,8 +110,8 @@ impl FaultyStore {
 
     /// A store that reports to be remote, and answers no GET of the lake before `wanted` are in progress.
     pub fn far_away(inner: Arc<dyn ObjectStore>, wanted: usize) -> Self {
-        let under_way = Mutex::new(UnderWay { wanted, ..UnderWay::default() });
-        Self { far: Some(Far { under_way, changed: Condvar::new() }), ..Self::new(inner) }
+        let under_way = Mutex::new(InFlightGuard { wanted, ..InFlightGuard::default() });
+        Self { far: Some(RemoteCounters { under_way, changed: Condvar::new() }), ..Self::new(inner) }
     }
 
     /// The maximum number of concurrent GETs of the lake, of a remote store.
@@ -120,7 +120,7 @@ impl FaultyStore {
     }
 
     /// From the nth write on (counted from the first ever), every call fails.
-    pub fn crash_at_write(&self, n: u64, dies: Dies) {
+    pub fn crash_at_write(&self, n: u64, dies: CrashTiming) {
         self.lock().crash = Some((n, dies));
     }
 
@@ -243,8 +243,8 @@ impl FaultyStore {
             Some((at, dies)) if n >= at => {
                 state.crashed = true;
                 match dies {
-                    Dies::BeforeWrite => Verdict::Fail(died(bucket, key)),
-                    Dies::AfterWrite => Verdict::DoThenDie,
+                    CrashTiming::BeforeWrite => Verdict::Fail(died(bucket, key)),
+                    CrashTiming::AfterWrite => Verdict::DoThenDie,
                 }
             }
             _ => Verdict::Do,
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn every_call_fails_between_crash_and_restart() {
-        for (dies, expected) in [(Dies::BeforeWrite, vec!["a"]), (Dies::AfterWrite, vec!["a", "b"])] {
+        for (dies, expected) in [(CrashTiming::BeforeWrite, vec!["a"]), (CrashTiming::AfterWrite, vec!["a", "b"])] {
             let (memory, store) = stores();
             store.crash_at_write(2, dies);
             put(&store, "a").unwrap();
@@ -484,7 +484,7 @@ mod tests {
         let (memory, store) = stores();
         let all: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
         all.iter().for_each(|key| drop(put(&store, key).unwrap()));
-        store.crash_at_write(5, Dies::AfterWrite);
+        store.crash_at_write(5, CrashTiming::AfterWrite);
         store.delete(LAKE, &all, &WriteOptions::default()).unwrap_err();
         assert_eq!(keys(&memory), ["c"]);
         assert_eq!(memory.fork().contents(LAKE), memory.contents(LAKE));

@@ -58,7 +58,7 @@ impl Rng {
 }
 
 /// Folders on an in-memory file system, where there is one.
-pub fn quick_folder() -> tempfile::TempDir {
+pub fn in_memory_folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
@@ -171,7 +171,7 @@ pub struct Lake {
 impl Lake {
     /// `mapping`: one mapping as JSON, without `table` and `files`.
     pub fn new(mapping: &str) -> Self {
-        Self::of(pipeline(mapping), Arc::new(quick_folder()))
+        Self::of(pipeline(mapping), Arc::new(in_memory_folder()))
     }
 
     fn of(pipeline: Pipeline, scratch: Arc<tempfile::TempDir>) -> Self {

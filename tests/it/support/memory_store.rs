@@ -144,7 +144,7 @@ impl MemoryStore {
         let seconds = self.clock.as_ref().map_or(1_600_000_000 + state.writes as i64, |c| c.now().timestamp());
         let modified = DateTime::from_timestamp(seconds, 0).unwrap();
         let etag = ETag(match (self.tags, hash) {
-            (Tags::MtimeSecond, _) => file_tag::of_second(seconds, &bytes.len().to_string()),
+            (Tags::MtimeSecond, _) => file_tag::for_second(seconds, &bytes.len().to_string()),
             (_, Some(hash)) => hash[..16].iter().map(|b| format!("{b:02x}")).collect(),
             (_, None) => format!("write-{}", state.writes),
         });

@@ -32,7 +32,7 @@ impl MovedClock {
         self.stopped.get_or_init(|| (SystemClock.now(), SystemClock.since_boot()));
     }
 
-    fn unmoved(&self) -> (DateTime<Utc>, Duration) {
+    fn real_time(&self) -> (DateTime<Utc>, Duration) {
         self.stopped.get().copied().unwrap_or_else(|| (SystemClock.now(), SystemClock.since_boot()))
     }
 }
@@ -40,11 +40,11 @@ impl MovedClock {
 impl Clock for MovedClock {
     fn now(&self) -> DateTime<Utc> {
         let ahead = self.ahead_ms.load(Ordering::SeqCst) - self.set_back_ms.load(Ordering::SeqCst);
-        self.unmoved().0 + TimeDelta::milliseconds(ahead)
+        self.real_time().0 + TimeDelta::milliseconds(ahead)
     }
 
     fn since_boot(&self) -> Duration {
-        self.unmoved().1 + Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst).unsigned_abs())
+        self.real_time().1 + Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst).unsigned_abs())
     }
 }
 

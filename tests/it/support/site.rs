@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::children::Reaped as _;
 use super::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
-use super::lake::quick_folder;
+use super::lake::in_memory_folder;
 use super::program::{lakemill, mapping};
 use super::redis_server::RedisServer;
 use super::s3_server::{S3Server, moto, s3s_fs};
@@ -38,7 +38,7 @@ pub const PASSWORD: &str = "correct horse battery staple";
 const AT_WORK: &str = "started\",\"address\":";
 static PASSWORD_HASH: LazyLock<String> = LazyLock::new(|| PasswordHash::of(PASSWORD).unwrap().to_string());
 /// Longest wait for a worker. Long, since other programs may keep the machine busy.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The backends of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Site {
     }
 
     /// Like [`Site::new`], on an S3 server that keeps keys as they are, including those that folders can't hold.
-    pub fn of_any_keys() -> Self {
+    pub fn with_any_keys() -> Self {
         Self::fleet_on(moto(), RedisServer::durable()).remembering()
     }
 
@@ -138,7 +138,7 @@ impl Site {
 
     /// Objects in a folder (in memory, unless `objects` is set), and the queue on a given Redis.
     pub fn folder_and_redis(redis: RedisServer, objects: Option<&Path>) -> Self {
-        let mut site = Self::embedded_in(quick_folder(), objects);
+        let mut site = Self::embedded_in(in_memory_folder(), objects);
         site.set("KV_URL", &redis.url());
         site.kv = Arc::new(redis.kv());
         site.redis = Some(redis);
@@ -456,12 +456,12 @@ pub fn job_id(text: &str) -> JobId {
 /// Waits until `look` returns a value.
 #[track_caller]
 pub fn await_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < until, "waited {} s for {what}", PATIENCE.as_secs());
+        assert!(Instant::now() < until, "waited {} s for {what}", TEST_TIMEOUT.as_secs());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -493,7 +493,7 @@ impl Service {
 
     #[track_caller]
     pub fn await_log(&self, part: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         while !self.has_logged(part) {
             assert!(Instant::now() < until, "waited for `{part}` in the log:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(10));
@@ -537,7 +537,7 @@ impl Service {
     #[track_caller]
     pub fn await_exit(&mut self) -> Option<i32> {
         let log = self.log.clone();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();

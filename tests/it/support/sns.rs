@@ -52,7 +52,7 @@ pub struct Sns {
     folder: tempfile::TempDir,
     proxy: HttpProxy,
     requests: Arc<Mutex<Vec<String>>>,
-    is_away: Arc<Mutex<bool>>,
+    is_unavailable: Arc<Mutex<bool>>,
 }
 
 impl Sns {
@@ -60,8 +60,8 @@ impl Sns {
         let folder = tempfile::tempdir().unwrap();
         python(MAKE_KEY, &[folder.path().to_str().unwrap()]);
         let certificate = std::fs::read_to_string(folder.path().join("certificate.pem")).unwrap();
-        let (requests, is_away) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<bool>>::default());
-        let (seen, away) = (Arc::clone(&requests), Arc::clone(&is_away));
+        let (requests, is_unavailable) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<bool>>::default());
+        let (seen, away) = (Arc::clone(&requests), Arc::clone(&is_unavailable));
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let proxy = HttpProxy::start(nowhere, move |passing: &mut ProxiedRequest| {
             seen.lock().push(passing.target.clone());
@@ -74,7 +74,7 @@ impl Sns {
                 _ => reply("403 Forbidden", "<ErrorResponse/>"),
             }
         });
-        Self { folder, proxy, requests, is_away }
+        Self { folder, proxy, requests, is_unavailable }
     }
 
     pub fn url(&self) -> String {
@@ -86,8 +86,8 @@ impl Sns {
         self.requests.lock().clone()
     }
 
-    pub fn set_away(&self, is_away: bool) {
-        *self.is_away.lock() = is_away;
+    pub fn set_unavailable(&self, is_unavailable: bool) {
+        *self.is_unavailable.lock() = is_unavailable;
     }
 
     /// A notification with the text, signed.

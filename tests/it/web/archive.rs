@@ -11,7 +11,7 @@ use lakemill::domain::job::JobStatus;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
-use super::lifecycle::{content, file_of, has_run, kill_at, lay_out, objects, repeat, rests, slugs};
+use super::lifecycle::{assert_nothing_to_do, content, file_of, has_run, kill_at, lay_out, objects, repeat, slugs};
 use super::on_both;
 use crate::support::browser::{Browser, Reply};
 use crate::support::site::{Kind, Site, await_some, await_that};
@@ -78,12 +78,12 @@ fn export_and_import_round_trip_between_instances() {
     assert_eq!((reply.status, &reply.json()["slug"]), (201, &json!("p")));
     assert_eq!(content(&fleet, "p"), content(&embedded, "p"));
     assert_eq!(fleet.records("p"), embedded.records("p"));
-    rests(&fleet, "p");
+    assert_nothing_to_do(&fleet, "p");
     // And back, under another name.
     let second = export(&there, "p");
     import_as(&here, "back", &second).ok();
     assert_eq!(content(&embedded, "back"), content(&embedded, "p"));
-    rests(&embedded, "back");
+    assert_nothing_to_do(&embedded, "back");
     // The export contains everything, byte for byte.
     let mut files = unzipped(&second);
     let manifest: Value = serde_json::from_slice(&files.remove("manifest.json").unwrap()).unwrap();
@@ -177,7 +177,7 @@ fn interrupted_import_can_be_resumed_from_any_step() {
                 "{place}: half of it ran: {records:?}"
             );
             assert!(wanted.1.iter().all(|job| records.contains(job)), "{place}");
-            rests(&site, &name);
+            assert_nothing_to_do(&site, &name);
         }
         drop(worker);
     });

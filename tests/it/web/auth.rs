@@ -11,18 +11,18 @@ fn login_opens_a_session_and_logout_ends_it() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
-        let stranger = Browser::stranger(&web);
-        stranger.get("/api/auth/me").refused(401, "unauthorized");
-        assert_eq!(stranger.get("/session").ok().json(), json!({ "authenticated": false }), "asking is no error");
-        stranger.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
-        let reply = stranger.post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
+        let anonymous = Browser::anonymous(&web);
+        anonymous.get("/api/auth/me").refused(401, "unauthorized");
+        assert_eq!(anonymous.get("/session").ok().json(), json!({ "authenticated": false }), "asking is no error");
+        anonymous.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
+        let reply = anonymous.post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
         assert_eq!(reply.json(), json!({ "authenticated": true }));
         let cookie = reply.header("set-cookie").unwrap();
         for part in ["svc_session=", "; HttpOnly", "; SameSite=Strict", "; Path=/"] {
             assert!(cookie.contains(part), "{cookie}");
         }
         assert!(!cookie.contains("Secure"));
-        let browser = Browser { cookie: Some(cookie.split(';').next().unwrap().to_owned()), ..stranger };
+        let browser = Browser { cookie: Some(cookie.split(';').next().unwrap().to_owned()), ..anonymous };
         assert_eq!(browser.get("/api/auth/me").ok().json(), json!({ "authenticated": true }));
         assert_eq!(browser.get("/session").ok().json(), json!({ "authenticated": true }));
         let cleared = browser.send("POST", "/api/auth/logout", &[], b"").ok();
@@ -50,11 +50,11 @@ fn failed_logins_are_throttled() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
-        let stranger = Browser::stranger(&web);
+        let anonymous = Browser::anonymous(&web);
         for _ in 0..5 {
-            stranger.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
+            anonymous.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
         }
-        let reply = stranger.post("/api/auth/login", &json!({ "password": PASSWORD }));
+        let reply = anonymous.post("/api/auth/login", &json!({ "password": PASSWORD }));
         reply.refused(429, "too_many_requests");
         let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=900).contains(&wait), "{wait}");
@@ -65,10 +65,10 @@ fn failed_logins_are_throttled() {
 fn logins_behind_a_trusted_proxy_are_throttled_by_forwarded_address() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.0/8")]);
-    let stranger = Browser::stranger(&web);
+    let anonymous = Browser::anonymous(&web);
     let login = |address: &str, password: &str| {
         let body = json!({ "password": password }).to_string();
-        stranger.send("POST", "/api/auth/login", &[("X-Forwarded-For", address)], body.as_bytes())
+        anonymous.send("POST", "/api/auth/login", &[("X-Forwarded-For", address)], body.as_bytes())
     };
     for _ in 0..5 {
         login("203.0.113.1", "wrong horse").refused(401, "unauthorized");
@@ -82,10 +82,10 @@ fn logins_from_one_network_are_throttled_together() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.0/8")]);
-        let stranger = Browser::stranger(&web);
+        let anonymous = Browser::anonymous(&web);
         let login = |address: &str, password: &str| {
             let body = json!({ "password": password }).to_string();
-            stranger.send("POST", "/api/auth/login", &[("X-Forwarded-For", address)], body.as_bytes())
+            anonymous.send("POST", "/api/auth/login", &[("X-Forwarded-For", address)], body.as_bytes())
         };
         let admin = "2001:db8:0:aa::1";
         login(admin, PASSWORD).ok();
@@ -104,7 +104,7 @@ fn logins_from_one_network_are_throttled_together() {
 fn cookie_is_secure_for_an_https_public_url() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_PUBLIC_URL", "https://lake.example")]);
-    let reply = Browser::stranger(&web).post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
+    let reply = Browser::anonymous(&web).post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
     assert!(reply.header("set-cookie").unwrap().contains("; Secure"));
 }
 
@@ -136,10 +136,10 @@ fn weak_or_malformed_password_hash_prevents_start() {
 fn metrics_are_local_and_not_for_proxied_clients() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
-    let stranger = Browser::stranger(&web);
-    stranger.get("/metrics").ok();
+    let anonymous = Browser::anonymous(&web);
+    anonymous.get("/metrics").ok();
     for name in ["X-Forwarded-For", "Forwarded", "X-Real-IP"] {
-        stranger.send("GET", "/metrics", &[(name, "203.0.113.9")], b"").refused(401, "unauthorized");
+        anonymous.send("GET", "/metrics", &[(name, "203.0.113.9")], b"").refused(401, "unauthorized");
     }
 }
 
@@ -150,7 +150,7 @@ fn cookie_is_secure_behind_a_trusted_tls_proxy() {
     let secure = |web| {
         let body = json!({ "password": PASSWORD }).to_string();
         let fields = [("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-Proto", "https")];
-        let reply = Browser::stranger(web).send("POST", "/api/auth/login", &fields, body.as_bytes()).ok();
+        let reply = Browser::anonymous(web).send("POST", "/api/auth/login", &fields, body.as_bytes()).ok();
         reply.header("set-cookie").unwrap().contains("; Secure")
     };
     assert!(secure(&trusting) && !secure(&other));
@@ -161,15 +161,15 @@ fn concurrent_logins_do_not_block_other_requests() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.1")]);
     let browser = Browser::log_in(&web);
-    let stranger = Browser::stranger(&web);
+    let anonymous = Browser::anonymous(&web);
     std::thread::scope(|scope| {
         let logins: Vec<_> = (0..40)
             .map(|n| {
-                let stranger = &stranger;
+                let anonymous = &anonymous;
                 scope.spawn(move || {
                     let body = json!({ "password": "wrong horse" }).to_string();
                     let from = format!("198.51.100.{n}");
-                    stranger.send("POST", "/api/auth/login", &[("X-Forwarded-For", &from)], body.as_bytes()).status
+                    anonymous.send("POST", "/api/auth/login", &[("X-Forwarded-For", &from)], body.as_bytes()).status
                 })
             })
             .collect();

@@ -169,7 +169,7 @@ fn missing_pipelines_are_not_found() {
 }
 
 /// Values that are invalid in most schemas.
-fn strange() -> Vec<Value> {
+fn invalid_values() -> Vec<Value> {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let text = |text: &str| Value::String(text.to_owned());
     vec![
@@ -195,13 +195,13 @@ fn strange() -> Vec<Value> {
 /// `body` with each member missing, with every odd value, and with an additional member; and bodies that are not an
 /// object.
 fn mutated(body: &Value) -> Vec<Value> {
-    let mut found = strange();
+    let mut found = invalid_values();
     let Value::Object(members) = body else { return found };
     for name in members.keys() {
         let mut less = members.clone();
         less.remove(name);
         found.push(Value::Object(less));
-        for value in strange() {
+        for value in invalid_values() {
             let mut other = members.clone();
             other.insert(name.clone(), value);
             found.push(Value::Object(other));

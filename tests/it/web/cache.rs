@@ -9,7 +9,7 @@ use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::sql::sandbox::StagingFolder;
-use lakemill::web::cache::{Cache, CacheError, Deadline, Pins, RoomWait, StagedTable, StagedTableKey, WantedFile};
+use lakemill::web::cache::{Cache, CacheError, CacheWait, Deadline, Pins, RequestedFile, StagedTable, StagedTableKey};
 use tempfile::TempDir;
 
 use crate::support::faulty_store::FaultyStore;
@@ -39,10 +39,10 @@ impl Fixture {
         Self { folder, store, cache, bytes_max }
     }
 
-    fn wanted(&self, key: &str, into: &str) -> WantedFile {
+    fn wanted(&self, key: &str, into: &str) -> RequestedFile {
         let meta = self.store.head(Bucket::Warehouse, key).unwrap().unwrap();
         let sha256 = sha256_hex(key.repeat(10).as_bytes());
-        WantedFile { key: key.to_owned(), sha256, size: meta.size, into: self.path(into) }
+        RequestedFile { key: key.to_owned(), sha256, size: meta.size, into: self.path(into) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -52,7 +52,7 @@ impl Fixture {
     fn provide_within(&self, keys: &[&str], wait: Duration) -> Result<Pins, CacheError> {
         let id = uuid::Uuid::new_v4();
         let into = |at: usize, key: &str| self.wanted(key, &format!("{key}-{at}-{id}"));
-        let wanted: Vec<WantedFile> = keys.iter().enumerate().map(|(at, key)| into(at, key)).collect();
+        let wanted: Vec<RequestedFile> = keys.iter().enumerate().map(|(at, key)| into(at, key)).collect();
         let pins =
             self.cache.provide(&self.store, &wanted, Deadline { until: Instant::now() + wait, stopped: &never })?;
         for (key, wanted) in keys.iter().zip(&wanted) {
@@ -179,7 +179,7 @@ fn failed_fetch_leaves_no_partial_file() {
 fn content_with_wrong_digest_is_not_cached() {
     let f = Fixture::new(100);
     let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
-    let of = |content: &[u8], into| WantedFile { sha256: sha256_hex(content), ..f.wanted("a", into) };
+    let of = |content: &[u8], into| RequestedFile { sha256: sha256_hex(content), ..f.wanted("a", into) };
     let error = f.cache.provide(&f.store, &[of(b"another", "other")], deadline).err().unwrap();
     assert!(matches!(error, CacheError::Gone { .. }) && error.to_string().contains("a"), "{error}");
     assert_eq!((f.gets(), f.cached_files()), (1, (0, 0)));
@@ -193,8 +193,8 @@ fn missing_or_replaced_object_is_reported() {
     let old = f.wanted("a", "old");
     f.store.put(Bucket::Warehouse, "a", b"new", &WriteOptions::default()).unwrap();
     let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
-    let gone = WantedFile { key: "gone".into(), ..old.clone() };
-    let longer = WantedFile { size: 11, ..f.wanted("b", "longer") };
+    let gone = RequestedFile { key: "gone".into(), ..old.clone() };
+    let longer = RequestedFile { size: 11, ..f.wanted("b", "longer") };
     for wanted in [old, gone, longer] {
         let error = f.cache.provide(&f.store, &[wanted], deadline).err().unwrap();
         assert!(matches!(error, CacheError::Gone { .. }), "{error}");
@@ -303,7 +303,7 @@ fn query_with_staged_table_does_not_wait_for_room() {
     let in_use = tree(&f, &["a", "b"]);
     let deadline = Deadline { until: Instant::now() + Duration::from_secs(30), stopped: &never };
     let more = [f.wanted("c", "c"), f.wanted("d", "d")];
-    let error = f.cache.provide_each(&f.store, &[&more], deadline, RoomWait::Fail).err().unwrap();
+    let error = f.cache.provide_each(&f.store, &[&more], deadline, CacheWait::Fail).err().unwrap();
     assert!(matches!(error, CacheError::Busy), "{error}");
     let folder = in_use.path().to_owned();
     std::thread::scope(|scope| {
@@ -312,7 +312,7 @@ fn query_with_staged_table_does_not_wait_for_room() {
         waits.join().unwrap().unwrap();
     });
     assert!(!folder.exists());
-    let each = f.cache.provide_each(&f.store, &[&[f.wanted("a", "a2")], &[]], deadline, RoomWait::Fail).unwrap();
+    let each = f.cache.provide_each(&f.store, &[&[f.wanted("a", "a2")], &[]], deadline, CacheWait::Fail).unwrap();
     assert_eq!(each.len(), 2);
 }
 

@@ -65,7 +65,7 @@ fn each_save_is_kept_with_its_time_and_client() {
 }
 
 #[test]
-fn a_restored_version_is_named_if_it_is_that_versions_content() {
+fn restored_version_is_named_if_the_content_is_equal() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -83,7 +83,7 @@ fn a_restored_version_is_named_if_it_is_that_versions_content() {
 }
 
 #[test]
-fn a_config_from_elsewhere_is_listed_and_kept_before_it_is_replaced() {
+fn config_of_another_program_is_listed_and_kept_before_it_is_replaced() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -129,7 +129,7 @@ fn the_oldest_versions_and_foreign_objects_hide_nothing() {
 }
 
 #[test]
-fn versions_go_with_their_pipeline() {
+fn versions_are_deleted_with_their_pipeline() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();

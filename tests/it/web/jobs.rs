@@ -55,7 +55,7 @@ fn await_end(browser: &Browser, job: &Value) -> Value {
 }
 
 #[test]
-fn run_is_queued_immediately_and_followed_to_its_end() {
+fn run_is_queued_immediately_and_followed_until_it_ends() {
     on_both(|kind| {
         let site = Site::new(kind);
         site.pipeline("trips", &json!({}));

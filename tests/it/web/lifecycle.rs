@@ -79,7 +79,7 @@ pub fn has_run(site: &Site, pipelines: &[&str]) {
 
 /// Runs a pipeline, and checks that there is nothing to do.
 #[track_caller]
-pub fn rests(site: &Site, pipeline: &str) {
+pub fn assert_nothing_to_do(site: &Site, pipeline: &str) {
     let end = site.await_end(&site.enqueue(pipeline));
     assert_eq!(end.status, JobStatus::Completed, "{end:?}");
     let result = end.result.unwrap();
@@ -131,7 +131,7 @@ fn deleted_pipeline_leaves_no_objects_and_no_job_restores_it() {
 }
 
 #[test]
-fn renamed_pipeline_keeps_its_bytes_and_has_nothing_to_do() {
+fn renamed_pipeline_keeps_its_objects_and_needs_no_run() {
     on_both(|kind| {
         let site = Site::new(kind);
         lay_out(&site, "old");
@@ -142,10 +142,10 @@ fn renamed_pipeline_keeps_its_bytes_and_has_nothing_to_do() {
         assert_eq!(rename(&browser, "old", "new").ok().json(), json!({ "slug": "new" }));
         assert_eq!(slugs(&browser), ["new"]);
         assert_eq!((content(&site, "new"), site.records("new")), before);
-        rests(&site, "new");
+        assert_nothing_to_do(&site, "new");
         rename(&browser, "old", "newer").refused(404, "pipeline_not_found");
         rename(&browser, "new", "old").ok();
-        rests(&site, "old");
+        assert_nothing_to_do(&site, "old");
     });
 }
 
@@ -276,7 +276,7 @@ fn interrupted_rename_can_be_resumed_from_any_step() {
             assert_eq!(reply.status, if *unfinished { 200 } else { 404 }, "{place}: {}", reply.text());
             assert_eq!(objects(&site, &olds[at]), BTreeMap::new(), "{place}");
             assert_eq!(content(&site, &news[at]), before[at], "{place}");
-            rests(&site, &news[at]);
+            assert_nothing_to_do(&site, &news[at]);
             let failed: Vec<Job> =
                 site.records(&news[at]).into_iter().filter(|job| job.status == JobStatus::Failed).collect();
             assert!(failed.is_empty(), "{place}: half a pipeline ran: {failed:?}");

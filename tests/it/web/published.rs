@@ -48,7 +48,7 @@ fn id(log: &DeltaLog) -> String {
 }
 
 #[test]
-fn log_follows_its_table_through_all_that_happens_to_a_pipeline() {
+fn log_follows_its_table_through_all_pipeline_operations() {
     on_both(|kind| {
         let trips = TripsSite::unrun(Site::new(kind));
         let configure = |pipeline: &str, columns: &[Value]| {

@@ -162,7 +162,7 @@ fn statements_reach_only_tables_of_pipelines() {
 }
 
 #[test]
-fn a_query_reads_tables_of_other_pipelines() {
+fn query_reads_tables_of_other_pipelines() {
     on_both(|kind| {
         let trips = TripsSite::new(kind);
         let site = &trips.site;

@@ -24,8 +24,8 @@ fn is_api(endpoint: &Endpoint<Web>) -> bool {
 fn every_api_route_but_login_requires_a_session() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
-    let stranger = Browser::stranger(&web);
-    let forged = Browser { cookie: Some(format!("svc_session={}", "0".repeat(64))), ..stranger.clone() };
+    let anonymous = Browser::anonymous(&web);
+    let forged = Browser { cookie: Some(format!("svc_session={}", "0".repeat(64))), ..anonymous.clone() };
     for endpoint in endpoints().iter().filter(|endpoint| is_api(endpoint)) {
         let (method, path) = (endpoint.method.as_str(), path(endpoint));
         if endpoint.operation.id == "auth.login" {
@@ -33,7 +33,7 @@ fn every_api_route_but_login_requires_a_session() {
             continue;
         }
         assert_eq!(endpoint.credential, Credential::Session, "{method} {path}");
-        for browser in [&stranger, &forged] {
+        for browser in [&anonymous, &forged] {
             browser.send(method, &path, &[], b"").refused(401, "unauthorized");
         }
     }
@@ -41,7 +41,7 @@ fn every_api_route_but_login_requires_a_session() {
     for (method, path) in
         [("GET", "/api/nothing"), ("PATCH", "/api/settings"), ("GET", "/api"), ("POST", "/api/p/x/%2e")]
     {
-        stranger.send(method, path, &[], b"").refused(401, "unauthorized");
+        anonymous.send(method, path, &[], b"").refused(401, "unauthorized");
     }
 }
 
@@ -135,5 +135,5 @@ fn openapi_document_lists_every_route_once() {
     }
     let site = Site::new(Kind::Embedded);
     let web = site.web();
-    assert_eq!(Browser::stranger(&web).get("/openapi.json").ok().json(), document);
+    assert_eq!(Browser::anonymous(&web).get("/openapi.json").ok().json(), document);
 }

@@ -69,8 +69,8 @@ fn readers_see_consistent_tables_during_runs() {
     });
 }
 
-/// A site on S3 with tables of these days, each of 18 MB, and a web service with a cache of 64 MiB.
-fn of_megabytes(tables: &[(&str, &[u64])]) -> TripsSite {
+/// A site on S3 with tables of the given days (18 MB per table), and a web service with a cache of 64 MiB.
+fn site_with_large_tables(tables: &[(&str, &[u64])]) -> TripsSite {
     let trips = TripsSite::unrun({
         let mut site = Site::new(Kind::Fleet);
         site.set("SVC_CACHE_BYTES", "67108864").set("SVC_RUN_MEMORY_BYTES", "268435456");
@@ -98,7 +98,7 @@ fn of_megabytes(tables: &[(&str, &[u64])]) -> TripsSite {
 
 #[test]
 fn query_larger_than_the_cache_reports_both_sizes() {
-    let trips = of_megabytes(&[("t", &[1, 2, 3, 4])]);
+    let trips = site_with_large_tables(&[("t", &[1, 2, 3, 4])]);
     let bytes = trips.get("tables")["tables"][0]["bytes"].as_u64().unwrap();
     assert!(bytes > 67_108_864, "{bytes}");
     let reply = trips.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
@@ -112,7 +112,7 @@ fn query_larger_than_the_cache_reports_both_sizes() {
 
 #[test]
 fn tables_that_exceed_the_cache_together_fail_immediately() {
-    let trips = of_megabytes(&[("t", &[1, 2]), ("u", &[3, 4])]);
+    let trips = site_with_large_tables(&[("t", &[1, 2]), ("u", &[3, 4])]);
     let bytes: u64 =
         trips.get("tables")["tables"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
     let began = Instant::now();
@@ -177,7 +177,7 @@ fn store_failure_during_a_query_is_reported() {
 }
 
 #[test]
-fn reader_starts_again_if_a_commit_deletes_what_it_reads() {
+fn reader_restarts_if_a_commit_deletes_its_files() {
     let trips = TripsSite::on(Site::new(Kind::Fleet));
     let (held, go) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
     let pattern = Arc::new(parking_lot::Mutex::new(String::new()));

@@ -26,7 +26,7 @@ fn site(kind: Kind) -> Site {
 }
 
 #[test]
-fn status_tells_pending_and_removed_files_and_a_config_that_is_not_applied() {
+fn status_shows_pending_and_removed_files_and_a_config_that_is_not_applied() {
     on_both(compares_files_and_config);
 }
 

@@ -31,17 +31,17 @@ fn ui_paths_serve_the_page_without_a_session() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
-    let stranger = Browser::stranger(&web);
+    let anonymous = Browser::anonymous(&web);
     for path in
         ["/", "/login", "/new", "/lake", "/lake?prefix=a%2F", "/settings", "/p/shop", "/p/shop/jobs/1/x", "/p/%20"]
     {
-        let reply = stranger.get(path).ok();
+        let reply = anonymous.get(path).ok();
         assert_eq!(reply.text(), PAGE, "{path}");
         assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
         assert_eq!(reply.header("cache-control"), Some("no-cache"));
         assert!(reply.header("content-security-policy").unwrap().contains("script-src 'self'"));
     }
-    stranger.send("POST", "/", &[], b"").refused(405, "method_not_allowed");
+    anonymous.send("POST", "/", &[], b"").refused(405, "method_not_allowed");
 }
 
 #[test]
@@ -49,26 +49,26 @@ fn unknown_path_serves_browsers_the_page_with_404_and_others_json() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
-    let (stranger, known) = (Browser::stranger(&web), Browser::log_in(&web));
+    let (anonymous, known) = (Browser::anonymous(&web), Browser::log_in(&web));
     let shown = |browser: &Browser, method: &str, path: &str| {
         let accept = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         browser.send(method, path, &[accept], b"")
     };
     for path in ["/nowhere", "/settings/more", "/pp/shop", "/blah/%2e/x"] {
-        let reply = shown(&stranger, "GET", path);
+        let reply = shown(&anonymous, "GET", path);
         assert_eq!((reply.status, reply.text().as_str()), (404, PAGE), "{path}");
         assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
         assert_eq!(reply.header("cache-control"), Some("no-store"));
         assert!(reply.header("content-security-policy").unwrap().contains("script-src 'self'"));
         for accept in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json, text/html;q=0")]] {
-            stranger.send("GET", path, accept, b"").refused(404, "not_found");
+            anonymous.send("GET", path, accept, b"").refused(404, "not_found");
         }
-        shown(&stranger, "POST", path).refused(404, "not_found");
+        shown(&anonymous, "POST", path).refused(404, "not_found");
     }
-    assert_eq!(shown(&stranger, "HEAD", "/nowhere").status, 404);
-    shown(&stranger, "GET", "/api/nowhere").refused(401, "unauthorized");
+    assert_eq!(shown(&anonymous, "HEAD", "/nowhere").status, 404);
+    shown(&anonymous, "GET", "/api/nowhere").refused(401, "unauthorized");
     shown(&known, "GET", "/api/nowhere").refused(404, "not_found");
-    shown(&stranger, "GET", "/assets/none.js").refused(404, "not_found");
+    shown(&anonymous, "GET", "/assets/none.js").refused(404, "not_found");
     shown(&known, "GET", "/api/auth/login").refused(405, "method_not_allowed");
 }
 
@@ -77,8 +77,8 @@ fn hashed_assets_are_immutable_and_compressed() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
-    let stranger = Browser::stranger(&web);
-    let get = |accepted: &str| stranger.send("GET", "/assets/index-Abc123.js", &[("Accept-Encoding", accepted)], b"");
+    let anonymous = Browser::anonymous(&web);
+    let get = |accepted: &str| anonymous.send("GET", "/assets/index-Abc123.js", &[("Accept-Encoding", accepted)], b"");
     for (accepted, encoding, text) in [
         ("gzip, deflate, br", Some("br"), "brotli"),
         ("gzip", Some("gzip"), "gzip"),
@@ -92,7 +92,7 @@ fn hashed_assets_are_immutable_and_compressed() {
         assert_eq!(reply.header("vary"), Some("Accept-Encoding"));
     }
     // Without a compressed variant the file itself is served.
-    let style = stranger.send("GET", "/assets/index-Abc123.css", &[("Accept-Encoding", "br")], b"").ok();
+    let style = anonymous.send("GET", "/assets/index-Abc123.css", &[("Accept-Encoding", "br")], b"").ok();
     assert_eq!((style.header("content-encoding"), style.text().as_str()), (None, "a{}"));
     assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
 }
@@ -103,15 +103,15 @@ fn unchanged_ui_file_is_not_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     let dist = built(folder.path());
     let web = site.web_with(&[("SVC_UI_DIR", dist.to_str().unwrap())]);
-    let stranger = Browser::stranger(&web);
-    let tag = stranger.get("/").ok().header("etag").unwrap().to_owned();
-    let again = stranger.send("GET", "/", &[("If-None-Match", &tag)], b"");
+    let anonymous = Browser::anonymous(&web);
+    let tag = anonymous.get("/").ok().header("etag").unwrap().to_owned();
+    let again = anonymous.send("GET", "/", &[("If-None-Match", &tag)], b"");
     assert_eq!((again.status, again.body.len()), (304, 0));
     assert_eq!(again.header("etag"), Some(tag.as_str()));
     std::fs::write(dist.join("index.html"), "newer").unwrap();
-    let newer = stranger.send("GET", "/", &[("If-None-Match", &tag)], b"");
+    let newer = anonymous.send("GET", "/", &[("If-None-Match", &tag)], b"");
     assert_eq!((newer.status, newer.text().as_str()), (200, "newer"));
-    let head = stranger.send("HEAD", "/assets/index-Abc123.js", &[], b"");
+    let head = anonymous.send("HEAD", "/assets/index-Abc123.js", &[], b"");
     assert_eq!((head.status, head.body.len()), (200, 0));
 }
 
@@ -120,7 +120,7 @@ fn asset_names_cannot_escape_the_folder() {
     let site = Site::new(Kind::Embedded);
     let folder = tempfile::tempdir().unwrap();
     let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
-    let stranger = Browser::stranger(&web);
+    let anonymous = Browser::anonymous(&web);
     for name in [
         "%2e%2e/%2e%2e/secret.js",
         "..%2f..%2fsecret.js",
@@ -130,7 +130,7 @@ fn asset_names_cannot_escape_the_folder() {
         ".",
         "%00",
     ] {
-        let reply = stranger.get(&format!("/assets/{name}"));
+        let reply = anonymous.get(&format!("/assets/{name}"));
         assert!((400..=404).contains(&reply.status), "{name}: {} {}", reply.status, reply.text());
         assert!(!reply.text().contains("secret"), "{name}");
     }

@@ -231,7 +231,7 @@ fn file_overwritten_during_rename_is_moved_in_its_new_version() {
         for place in ["rename::copied", "rename::config_deleted", "rename::late_copied"] {
             let site = Site::new(kind);
             lay_out(&site, "old");
-            // Of the same size, and most likely of the same second.
+            // Same size, and most likely the same second.
             let change = || site.put("old", "in/1.csv", "a,b\nx,1\ny,7\n");
             stopped_at(&site, place, |browser| rename(browser, "old", "new"), change).ok();
             assert_eq!(objects(&site, "new")["lake/in/1.csv"], b"a,b\nx,1\ny,7\n", "{place}");
@@ -277,7 +277,7 @@ fn dashboard_and_query_writes_wait_for_a_delete_and_then_fail() {
                 let browser = &browser;
                 move || browser.post("/api/p/p/queries", &query)
             });
-            // Like after a delete; an operation that checked before it is rejected nevertheless.
+            // The state after a delete; an operation that passed its check before is rejected nevertheless.
             for bucket in [Bucket::Pipelines, Bucket::Lake] {
                 let listed = list_all(&*site.store, bucket, &pipeline_prefix(&slug("p"))).unwrap();
                 let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();

@@ -19,7 +19,7 @@ fn of(change: &Value) -> Value {
 }
 
 /// With an expression that is invalid SQL, which only a worker can detect.
-fn inexpressible() -> Value {
+fn config_with_invalid_expression() -> Value {
     of(&json!({ "where": "nope(b) > 0" }))
 }
 
@@ -59,7 +59,7 @@ fn worker_validates_config_of_new_and_existing_pipelines() {
         let browser = Browser::log_in(&web);
         let good = of(&json!({ "where": "b > 0" })).to_string();
         assert_eq!(validate(&browser, good.as_bytes()).ok().text(), r#"{"ok":true}"#);
-        let verdict = validate(&browser, inexpressible().to_string().as_bytes()).ok().json();
+        let verdict = validate(&browser, config_with_invalid_expression().to_string().as_bytes()).ok().json();
         assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!("invalid_expression")));
         assert_eq!(verdict["errors"][0]["path"], "/mappings/0/where");
         for bad in [&b""[..], b"{", b"\xff"] {
@@ -92,7 +92,7 @@ fn save_reports_expression_problems_if_a_worker_responds() {
         let site = Site::new(kind);
         let (mut worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
-        let config = inexpressible();
+        let config = config_with_invalid_expression();
         let saved = browser.put(CONFIG, &config).ok().json();
         assert_eq!((&saved["ok"], &saved["expressions_checked"]), (&json!(false), &json!(true)));
         assert_eq!(saved["problems"].as_array().unwrap().len(), 1, "{saved}");
@@ -137,7 +137,7 @@ fn unresponsive_worker_times_out() {
     let browser = Browser::log_in(&web);
     std::thread::scope(|scope| {
         let validating = scope.spawn(|| validate(&browser, b"{}"));
-        let saved = browser.put(CONFIG, &inexpressible()).ok().json();
+        let saved = browser.put(CONFIG, &config_with_invalid_expression()).ok().json();
         assert_eq!((&saved["ok"], &saved["expressions_checked"]), (&json!(true), &json!(false)));
         validating.join().unwrap().refused(502, "worker_unavailable");
     });

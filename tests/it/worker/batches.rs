@@ -15,7 +15,7 @@ use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_some, awai
 on_both!(
     events_of_several_files_become_one_job,
     pipeline_without_auto_run_gets_no_jobs,
-    eight_workers_that_are_killed_make_one_job_of_each_batch,
+    eight_killed_workers_create_one_job_per_batch,
 );
 
 /// An event notification from AWS.
@@ -62,7 +62,7 @@ fn pipeline_without_auto_run_gets_no_jobs(site: Site) {
     assert!(site.kv.active(&slug("p"), 10).unwrap().is_empty() && site.records("p").is_empty());
 }
 
-fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
+fn eight_killed_workers_create_one_job_per_batch(site: Site) {
     const PIPELINES: usize = 24;
     let names: Vec<String> = (0..PIPELINES).map(|n| format!("p{n}")).collect();
     for name in &names {

@@ -4,7 +4,7 @@ use lakemill::domain::job::{JobStatus, RunErrorCode};
 use lakemill::ports::jobs::CancelOutcome;
 
 use super::{on_both, three_days, three_days_made};
-use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
+use crate::support::site::{Site, TEST_TIMEOUT, await_some, await_that, slug};
 
 on_both!(
     cancelled_queued_job_never_runs,
@@ -30,7 +30,7 @@ fn cancelled_queued_job_never_runs(site: Site) {
 
 fn cancelled_deferred_job_ends_although_the_pipeline_is_locked(site: Site) {
     three_days(&site);
-    let hold = site.kv.lock_pipeline(&slug("p"), PATIENCE, 0).unwrap().unwrap();
+    let hold = site.kv.lock_pipeline(&slug("p"), TEST_TIMEOUT, 0).unwrap().unwrap();
     let job = site.enqueue("p");
     let _worker = site.worker();
     await_that("the job to wait", || site.seen(&job).is_some_and(|job| job.reason.is_some()));

@@ -21,7 +21,7 @@ fn these(keys: &[&str]) -> ChangedKeys {
 }
 
 /// A worker that no longer reconciles, and a pipeline after one run.
-fn quiet(site: &Site) -> Service {
+fn worker_without_reconciliation(site: &Site) -> Service {
     site.automatic_pipeline("p");
     site.put("p", "in/0.csv", "a,b\nx,0\n");
     let worker = site.worker();
@@ -48,7 +48,7 @@ fn jobs(site: &Site, count: usize) -> Vec<Job> {
 }
 
 fn keys_of_events_reach_the_job_and_are_deleted_with_it(site: Site) {
-    let worker = quiet(&site);
+    let worker = worker_without_reconciliation(&site);
     let runs = site.records("p").len();
     let lock = hold(&site);
     for n in ["1", "a+b"] {
@@ -72,7 +72,7 @@ fn keys_of_events_reach_the_job_and_are_deleted_with_it(site: Site) {
 }
 
 fn cancelled_job_makes_the_next_one_check_all_keys(site: Site) {
-    let worker = quiet(&site);
+    let worker = worker_without_reconciliation(&site);
     let lock = hold(&site);
     post(&site, &worker, &["pipelines/p/in/1.csv".to_owned()]);
     let first = jobs(&site, 1).remove(0);
@@ -101,7 +101,7 @@ fn workers_that_die_while_they_fire_lose_no_keys(site: Site) {
 #[test]
 fn files_of_a_folder_that_appear_and_vanish_reach_the_job() {
     let site = Site::new(Kind::Embedded);
-    let _worker = quiet(&site);
+    let _worker = worker_without_reconciliation(&site);
     let runs = site.records("p").len();
     let lock = hold(&site);
     site.put("p", "in/1.csv", "a,b\nx,1\n");
@@ -116,7 +116,7 @@ fn files_of_a_folder_that_appear_and_vanish_reach_the_job() {
 #[test]
 fn manual_run_checks_all_keys() {
     let site = Site::new(Kind::Embedded);
-    let worker = quiet(&site);
+    let worker = worker_without_reconciliation(&site);
     let before = worker.log().matches("run checks the keys").count();
     site.await_end(&site.enqueue("p"));
     assert_eq!(worker.log().matches("run checks the keys").count(), before);

@@ -13,13 +13,13 @@ use crate::support::redis_server::RedisServer;
 use crate::support::site::{Kind, Service, Site, slug};
 
 on_both!(
-    drain_does_all_that_is_queued_and_what_windows_hold,
-    drain_compares_nothing_and_once_compares_everything,
+    drain_runs_queued_jobs_and_open_windows,
+    drain_skips_the_comparison_and_once_compares_all_pipelines,
     failed_job_is_reported_once_by_the_exit_status,
-    cancelled_job_is_no_failure,
+    cancelled_job_is_not_a_failure,
     stop_signal_ends_a_drain_after_its_job_with_its_own_status,
-    job_of_a_dead_worker_is_done_before_the_end,
-    job_of_a_live_worker_does_not_hold_up_the_end,
+    one_shot_worker_runs_the_job_of_a_dead_worker,
+    one_shot_worker_does_not_wait_for_the_job_of_a_live_worker,
     pipeline_that_cannot_be_compared_is_a_failure,
 );
 
@@ -46,7 +46,7 @@ fn strict_pipeline(site: &Site, name: &str) {
     site.put(name, "in/a.csv", "a,b\nx,none\n");
 }
 
-fn drain_does_all_that_is_queued_and_what_windows_hold(site: Site) {
+fn drain_runs_queued_jobs_and_open_windows(site: Site) {
     three_days(&site);
     let jobs = [site.enqueue("p"), site.enqueue("p"), site.enqueue_as("p", true)];
     site.automatic_pipeline("events");
@@ -60,7 +60,7 @@ fn drain_does_all_that_is_queued_and_what_windows_hold(site: Site) {
     assert_exits_with(site.one_shot("--drain", &[]), 0);
 }
 
-fn drain_compares_nothing_and_once_compares_everything(site: Site) {
+fn drain_skips_the_comparison_and_once_compares_all_pipelines(site: Site) {
     site.automatic_pipeline("changed");
     site.put("changed", "in/a.csv", "a,b\nx,1\n");
     site.pipeline("manual", &json!({}));
@@ -92,7 +92,7 @@ fn failed_job_is_reported_once_by_the_exit_status(site: Site) {
     assert_exits_with(site.one_shot("--drain", &[]), 0);
 }
 
-fn cancelled_job_is_no_failure(site: Site) {
+fn cancelled_job_is_not_a_failure(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     assert_eq!(site.kv.cancel(&job.pipeline, &job.job_id).unwrap(), CancelOutcome::Requested);
@@ -124,7 +124,7 @@ fn stop_signal_ends_a_drain_after_its_job_with_its_own_status(site: Site) {
     nothing_is_left(&site);
 }
 
-fn job_of_a_dead_worker_is_done_before_the_end(site: Site) {
+fn one_shot_worker_runs_the_job_of_a_dead_worker(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let mut dead = site.one_shot("--drain", &[("FAILPOINTS", "worker::started=return(kill)")]);
@@ -134,7 +134,7 @@ fn job_of_a_dead_worker_is_done_before_the_end(site: Site) {
     nothing_is_left(&site);
 }
 
-fn job_of_a_live_worker_does_not_hold_up_the_end(site: Site) {
+fn one_shot_worker_does_not_wait_for_the_job_of_a_live_worker(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let busy = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(600000)"), ("SVC_DRAIN_SECONDS", "0")]);
@@ -158,7 +158,7 @@ fn pipeline_that_cannot_be_compared_is_a_failure(site: Site) {
 }
 
 #[test]
-fn store_that_is_away_is_waited_for() {
+fn unavailable_store_is_waited_for() {
     let site = Site::new(Kind::Fleet);
     three_days(&site);
     let job = site.enqueue("p");
@@ -171,7 +171,7 @@ fn store_that_is_away_is_waited_for() {
 }
 
 #[test]
-fn queue_that_lost_its_data_is_made_up_for_before_the_end() {
+fn one_shot_worker_recovers_from_data_loss_of_the_queue() {
     let site = Site::fleet(RedisServer::durable());
     site.automatic_pipeline("p");
     site.put("p", "in/a.csv", "a,b\nx,1\n");
@@ -181,7 +181,7 @@ fn queue_that_lost_its_data_is_made_up_for_before_the_end() {
 }
 
 #[test]
-fn failure_is_told_before_the_end() {
+fn failure_is_notified_before_the_job_ends() {
     let sink = WebhookSink::start();
     let mut site = Site::new(Kind::Fleet);
     site.set("SVC_NOTIFY_URL", &format!("http://{}/hook", sink.address()))

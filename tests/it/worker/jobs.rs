@@ -5,7 +5,7 @@ use lakemill::ports::jobs::ReleaseOutcome;
 use serde_json::json;
 
 use super::{on_both, three_days, three_days_made};
-use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
+use crate::support::site::{Site, TEST_TIMEOUT, await_some, await_that, slug};
 
 on_both!(
     job_completes_with_the_same_tables_on_all_backends,
@@ -137,7 +137,7 @@ fn persistent_failure_ends_after_the_last_attempt(site: Site) {
 
 fn job_of_a_locked_pipeline_waits_without_an_attempt(site: Site) {
     three_days(&site);
-    let hold = site.kv.lock_pipeline(&slug("p"), PATIENCE, 0).unwrap().unwrap();
+    let hold = site.kv.lock_pipeline(&slug("p"), TEST_TIMEOUT, 0).unwrap().unwrap();
     let job = site.enqueue("p");
     let _worker = site.worker();
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));

@@ -15,7 +15,7 @@ pub mod sharing;
 mod starts;
 mod stopping;
 mod surface;
-mod unfit;
+mod unhealthy;
 
 use serde_json::json;
 

@@ -35,7 +35,7 @@ impl DuckExpressions {
     }
 
     /// Keeps an engine that didn't fail.
-    pub fn give_back(&self, engine: Engine) {
+    pub fn return_engine(&self, engine: Engine) {
         *self.engine.lock() = Some(engine);
     }
 
@@ -51,7 +51,7 @@ impl DuckExpressions {
     pub fn text(&self, sql: &str) -> Result<String, EngineFailure> {
         let engine = self.take()?;
         let text = engine.text(sql, &[]).map_err(|error| failure("asking for versions", &error))?;
-        self.give_back(engine);
+        self.return_engine(engine);
         Ok(text)
     }
 
@@ -82,7 +82,7 @@ impl DuckExpressions {
             }
             Ok((problems, evaluator.into_engine()))
         })?;
-        self.give_back(engine);
+        self.return_engine(engine);
         Ok(problems)
     }
 

@@ -42,7 +42,7 @@ impl ExpressionServer {
     pub fn open(args: &ChildArgs) -> Result<Self, ChildError> {
         let expressions = DuckExpressions::new(args.memory_bytes);
         let engine = expressions.take().map_err(|failure| ChildError::Open(failure.to_string()))?;
-        expressions.give_back(engine);
+        expressions.return_engine(engine);
         expressions.text(&zones::probe()).map_err(|failure| ChildError::Zones(failure.to_string()))?;
         Ok(Self { expressions, bound: None })
     }
@@ -81,7 +81,7 @@ impl ExpressionServer {
     pub fn bind(&mut self, set: &ExpressionSet, cpu_seconds: u64) -> Result<Reply, TaskError> {
         allow_processor_time(cpu_seconds)?;
         if let Some(bound) = self.bound.take() {
-            self.expressions.give_back(bound.evaluator.into_engine());
+            self.expressions.return_engine(bound.evaluator.into_engine());
         }
         let evaluator = self.expressions.evaluator(set)?;
         let inputs = evaluator.inputs().to_vec();

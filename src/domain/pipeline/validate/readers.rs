@@ -2,7 +2,7 @@
 
 use super::report::{Pointer, Report};
 use crate::domain::pipeline::Mapping;
-use crate::domain::pipeline::readers::{MappingNode, Measured, NAMES, ROWS, Reading};
+use crate::domain::pipeline::readers::{MappingNode, MeasuredVersion, NAMES, ROWS, ReaderSupport};
 use crate::domain::problem::ProblemKind::Reader;
 use crate::domain::text::quoted;
 
@@ -14,9 +14,9 @@ pub(super) fn check(mapping: &Mapping, names: &[String], at: &Pointer, report: &
         for node in row.nodes(mapping) {
             for reader in readers() {
                 for (reading, versions) in readings(row.label, reader.versions()) {
-                    let Some(harm) = reading.harm() else { continue };
+                    let Some(consequence) = reading.consequence() else { continue };
                     let about = about(mapping, node, &label);
-                    let message = format!("{about}: {} {} {harm}", reader.family, versions.join(", "));
+                    let message = format!("{about}: {} {} {consequence}", reader.family, versions.join(", "));
                     report.warn(Reader, &pointer(at, node), message);
                 }
             }
@@ -24,9 +24,12 @@ pub(super) fn check(mapping: &Mapping, names: &[String], at: &Pointer, report: &
     }
 }
 
-/// What versions do with a row, each reading once.
-fn readings<'a>(label: &str, versions: impl Iterator<Item = &'a Measured>) -> Vec<(Reading, Vec<&'a str>)> {
-    let mut found: Vec<(Reading, Vec<&str>)> = Vec::new();
+/// How versions handle a row: each kind of support once, with its versions.
+fn readings<'a>(
+    label: &str,
+    versions: impl Iterator<Item = &'a MeasuredVersion>,
+) -> Vec<(ReaderSupport, Vec<&'a str>)> {
+    let mut found: Vec<(ReaderSupport, Vec<&str>)> = Vec::new();
     for measured in versions {
         let Some(reading) = measured.reading(label) else { continue };
         match found.iter_mut().find(|(own, _)| *own == reading) {

@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// Whether the node or one within it has a problem.
-    pub(super) fn speaks_of(&self, at: &Pointer) -> bool {
+    pub(super) fn has_problem_within(&self, at: &Pointer) -> bool {
         self.problems
             .iter()
             .any(|p| p.path.strip_prefix(at.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_said_of_a_node_within_a_replaced_one() {
+    fn no_problem_is_reported_within_a_replaced_node() {
         let mut report = Report::default();
         report.replace(&Pointer::from("/a/1"));
         for quiet in ["/a/1", "/a/1/b", "/a/1/b/2"] {

@@ -22,15 +22,15 @@ const NATURAL_RANGES: [&str; 2] = ["max_ratio", "compression_level"];
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
 
 /// Work that is left after the other rules.
-pub(super) struct Later {
+pub(super) struct DeferredWork {
     patterns: Vec<(Pointer, String)>,
 }
 
-impl Later {
+impl DeferredWork {
     /// Reports values that violate the schema's pattern without a problem of another rule.
     pub(super) fn finish(self, report: &mut Report) {
         for (at, message) in self.patterns {
-            if !report.speaks_of(&at) {
+            if !report.has_problem_within(&at) {
                 report.push(ProblemKind::InvalidValue, &at, message);
             }
         }
@@ -38,7 +38,7 @@ impl Later {
 }
 
 /// Reports violations of the schema, and returns the rest of the document.
-pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument, Later) {
+pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument, DeferredWork) {
     let mut findings = Vec::new();
     if let Some(validator) = VALIDATOR.as_ref() {
         for error in validator.iter_errors(value) {
@@ -82,7 +82,7 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
         report.push_always(ProblemKind::WrongType, &Pointer::default(), error.to_string());
         PipelineDocument::default()
     });
-    (document, Later { patterns })
+    (document, DeferredWork { patterns })
 }
 
 /// What happens to the node of a finding.
@@ -216,7 +216,7 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Of several alternatives, reports the one whose type fits the value, or lists the types that would fit.
+/// Reports the alternative whose type fits the value, or lists the types that would fit.
 fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<'static>>], out: &mut Vec<Finding>) {
     let about_it = |e: &ValidationError<'_>| e.instance_path().as_str() == at.as_str();
     let mut types_expected: Vec<&str> = Vec::new();

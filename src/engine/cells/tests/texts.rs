@@ -184,7 +184,7 @@ fn uuids_are_hyphenated_or_simple() {
 }
 
 #[test]
-fn text_of_a_cell_is_unescaped_and_not_trimmed() {
+fn cell_text_is_unescaped_and_not_trimmed() {
     let (text, index) = block(&dialect(), &["\" a\"\"b\"", " c ", "<absent>"]);
     let read = |row| String::from_utf8(cell_text(&text, index.field(row, 1), &dialect()).into_owned()).unwrap();
     assert_eq!([read(0), read(1), read(2)], [" a\"b", " c ", ""]);

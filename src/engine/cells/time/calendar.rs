@@ -1,7 +1,7 @@
 //! Arithmetic of dates and times of day, on text of fixed form.
 
-pub(super) const MICROS_A_SECOND: i64 = 1_000_000;
-pub(super) const MICROS_A_DAY: i64 = 86_400 * MICROS_A_SECOND;
+pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
+pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
 /// Days since 1970-01-01 in the proleptic Gregorian calendar; `None` if there is no such date. `year` is 0 to 9999.
 pub(super) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
@@ -27,7 +27,7 @@ pub(super) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
 
 /// The two digits at `at`.
 #[inline(always)]
-pub(super) fn two(text: &[u8], at: usize) -> Option<u32> {
+pub(super) fn two_digits(text: &[u8], at: usize) -> Option<u32> {
     let &[tens, ones] = text.get(at..)?.first_chunk::<2>()?;
     let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
     (tens <= 9 && ones <= 9).then(|| u32::from(tens * 10 + ones))
@@ -37,7 +37,7 @@ pub(super) fn two(text: &[u8], at: usize) -> Option<u32> {
 #[inline(always)]
 pub(super) fn clock(hour: u32, minute: u32, second: u32) -> Option<i64> {
     let fits = (hour < 24) & (minute < 60) & (second < 60);
-    fits.then(|| i64::from(hour * 3600 + minute * 60 + second) * MICROS_A_SECOND)
+    fits.then(|| i64::from(hour * 3600 + minute * 60 + second) * MICROS_PER_SECOND)
 }
 
 /// Reads `HH:MM:SS`.
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn times_are_read_up_to_the_last_second_of_the_day() {
         assert_eq!(clock8(b"00:00:00"), Some(0));
-        assert_eq!(clock8(b"23:59:59"), Some(86_399 * MICROS_A_SECOND));
-        assert_eq!(clock8(b"12:34:56"), Some(45_296 * MICROS_A_SECOND));
+        assert_eq!(clock8(b"23:59:59"), Some(86_399 * MICROS_PER_SECOND));
+        assert_eq!(clock8(b"12:34:56"), Some(45_296 * MICROS_PER_SECOND));
         for bad in [b"24:00:00", b"00:60:00", b"00:00:60", b"00-00:00", b"0a:00:00", b" 0:00:00", b"00:00:0\xff"] {
             assert_eq!(clock8(bad), None);
         }

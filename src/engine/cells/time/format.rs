@@ -11,7 +11,7 @@ use chrono::format::{
 };
 use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
 
-use super::calendar::MICROS_A_SECOND;
+use super::calendar::MICROS_PER_SECOND;
 use super::layout::Layout;
 use super::moment::ParsedMoment;
 use super::serial;
@@ -284,7 +284,7 @@ fn days(date: NaiveDate) -> i32 {
 }
 
 fn micros(time: NaiveTime) -> i64 {
-    i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1000)
+    i64::from(time.num_seconds_from_midnight()) * MICROS_PER_SECOND + i64::from(time.nanosecond() / 1000)
 }
 
 /// Panics if fields at fixed positions of `text` are read differently from `chrono`, for any pattern.

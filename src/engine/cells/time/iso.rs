@@ -3,7 +3,7 @@
 //! Dates are `YYYY-MM-DD`; times `HH:MM`, `HH:MM:SS` or `HH:MM:SS.f` with one to nine digits, where digits past the
 //! sixth must be zeros; timestamps a date, `T` or one space, and a time; offsets `Z`, `+hh:mm`, `+hhmm` or `+hh`.
 
-use super::calendar::{self, DateCache, MICROS_A_SECOND, two};
+use super::calendar::{self, DateCache, MICROS_PER_SECOND, two_digits};
 use super::moment::ParsedMoment;
 use crate::engine::cells::fault::FaultKind;
 
@@ -23,7 +23,11 @@ fn date10(text: &[u8; 10], dates: &mut DateCache) -> Result<i32, FaultKind> {
     dates.get(text, || {
         let fields = || {
             let dashes = text[4] == b'-' && text[7] == b'-';
-            if dashes { Some((two(text, 0)? * 100 + two(text, 2)?, two(text, 5)?, two(text, 8)?)) } else { None }
+            if dashes {
+                Some((two_digits(text, 0)? * 100 + two_digits(text, 2)?, two_digits(text, 5)?, two_digits(text, 8)?))
+            } else {
+                None
+            }
         };
         let (year, month, day) = fields().ok_or(FaultKind::Syntax)?;
         calendar::days(year, month, day).ok_or(FaultKind::NoSuchTime)
@@ -75,10 +79,10 @@ fn clock(text: &[u8]) -> Result<(i64, &[u8]), FaultKind> {
 
 #[cold]
 fn clock_slow(text: &[u8]) -> Result<(i64, &[u8]), FaultKind> {
-    let fields = || (text.get(2) == Some(&b':')).then(|| Some((two(text, 0)?, two(text, 3)?))).flatten();
+    let fields = || (text.get(2) == Some(&b':')).then(|| Some((two_digits(text, 0)?, two_digits(text, 3)?))).flatten();
     let (hour, minute) = fields().ok_or(FaultKind::Syntax)?;
     if text.get(5) == Some(&b':') {
-        let second = two(text, 6).ok_or(FaultKind::Syntax)?;
+        let second = two_digits(text, 6).ok_or(FaultKind::Syntax)?;
         return Err(if second == 60 { FaultKind::LeapSecond } else { FaultKind::NoSuchTime });
     }
     let micros = calendar::clock(hour, minute, 0).ok_or(FaultKind::NoSuchTime)?;
@@ -100,7 +104,7 @@ pub(super) fn fraction(text: &[u8]) -> Result<(i64, usize, &[u8]), FaultKind> {
     if fraction.iter().skip(6).any(|b| *b != b'0') {
         return Err(FaultKind::Precision);
     }
-    debug_assert!(micros < MICROS_A_SECOND);
+    debug_assert!(micros < MICROS_PER_SECOND);
     Ok((micros, digits, rest))
 }
 
@@ -113,11 +117,11 @@ pub(super) fn offset(text: &[u8]) -> Option<i32> {
         [b'-', rest @ ..] => (-1, rest),
         _ => return None,
     };
-    let hours = two(rest, 0)?;
+    let hours = two_digits(rest, 0)?;
     let minutes = match rest.len() {
         2 => 0,
-        4 => two(rest, 2)?,
-        5 if rest[2] == b':' => two(rest, 3)?,
+        4 => two_digits(rest, 2)?,
+        5 if rest[2] == b':' => two_digits(rest, 3)?,
         _ => return None,
     };
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) as i32)

@@ -5,7 +5,7 @@
 
 use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 
-use super::calendar::{self, DateCache, two};
+use super::calendar::{self, DateCache, two_digits};
 use super::iso;
 use super::moment::ParsedMoment;
 
@@ -218,13 +218,13 @@ impl DateFields {
         if !matches(text, &self.literals) {
             return None;
         }
-        let first = two(text, self.year)?;
+        let first = two_digits(text, self.year)?;
         let year = match self.year_digits {
-            4 => first * 100 + two(text, self.year + 2)?,
+            4 => first * 100 + two_digits(text, self.year + 2)?,
             _ if first < 70 => 2000 + first,
             _ => 1900 + first,
         };
-        calendar::days(year, two(text, self.month)?, two(text, self.day)?)
+        calendar::days(year, two_digits(text, self.month)?, two_digits(text, self.day)?)
     }
 }
 
@@ -235,10 +235,10 @@ impl ClockFields {
             return calendar::clock8(text.get(self.hour..)?.first_chunk()?);
         }
         let second = match self.second {
-            Some(at) => two(text, at)?,
+            Some(at) => two_digits(text, at)?,
             None => 0,
         };
-        calendar::clock(two(text, self.hour)?, two(text, self.minute)?, second)
+        calendar::clock(two_digits(text, self.hour)?, two_digits(text, self.minute)?, second)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The date and time in a cell.
 
-use super::calendar::MICROS_A_DAY;
+use super::calendar::MICROS_PER_DAY;
 use super::zone::ZoneName;
 use crate::engine::cells::fault::FaultKind;
 
@@ -24,10 +24,10 @@ impl ParsedMoment {
         self.offset.is_some() || self.zone.is_some()
     }
 
-    /// Local microseconds since 1970; midnight without a time of day.
+    /// Local microseconds since 1970; at midnight if the time of day is missing.
     pub fn local_micros(&self) -> Result<i64, FaultKind> {
         let days = self.days.ok_or(FaultKind::Syntax)?;
         let micros = self.micros.unwrap_or(0);
-        i64::from(days).checked_mul(MICROS_A_DAY).and_then(|m| m.checked_add(micros)).ok_or(FaultKind::OutOfRange)
+        i64::from(days).checked_mul(MICROS_PER_DAY).and_then(|m| m.checked_add(micros)).ok_or(FaultKind::OutOfRange)
     }
 }

@@ -3,7 +3,7 @@
 use arrow::array::{ArrayRef, Date32Array, Time64MicrosecondArray, TimestampMicrosecondArray};
 use arrow::buffer::NullBuffer;
 
-use super::calendar::{DateCache, MICROS_A_SECOND};
+use super::calendar::{DateCache, MICROS_PER_SECOND};
 use super::format::DateTimeFormat;
 use super::iso;
 use super::moment::ParsedMoment;
@@ -27,7 +27,7 @@ impl TimeFormats<'_> {
     }
 }
 
-/// The value that the formats read, unless two of them read different ones.
+/// The value according to the formats; `None` if two formats give different values.
 #[inline(always)]
 fn by_formats<T: PartialEq>(
     formats: &mut [DateTimeFormat],
@@ -192,7 +192,7 @@ impl TimestampTzParser {
             None if moment.epoch => 0,
             None => zone.offset(local, moment.zone)?,
         };
-        local.checked_sub(i64::from(offset) * MICROS_A_SECOND).ok_or(FaultKind::OutOfRange)
+        local.checked_sub(i64::from(offset) * MICROS_PER_SECOND).ok_or(FaultKind::OutOfRange)
     }
 }
 

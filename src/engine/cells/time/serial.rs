@@ -1,6 +1,6 @@
 //! Dates and times that are one number: epoch times and Excel's serial dates.
 
-use super::calendar::MICROS_A_DAY;
+use super::calendar::MICROS_PER_DAY;
 use super::moment::ParsedMoment;
 use crate::domain::pipeline::serial_format::{EpochUnit, SerialFormat};
 use crate::engine::cells::fault::FaultKind;
@@ -14,7 +14,7 @@ const EXCEL_NO_DAY: i64 = 60;
 /// Excel's day 1, 1900-01-01, as days since 1970.
 const EXCEL_FIRST: i64 = -25_567;
 /// Excel's resolution, in microseconds.
-const MICROS_A_MILLISECOND: i64 = 1_000;
+const MICROS_PER_MILLISECOND: i64 = 1_000;
 const FRACTION_DIGITS_MAX: usize = 18;
 
 /// Reads the whole of `text`, with `decimal` before a fraction.
@@ -66,17 +66,22 @@ fn epoch(unit: EpochUnit, negative: bool, whole: i64, fraction: &[u8]) -> Result
     };
     let micros = micros.ok_or(FaultKind::OutOfRange)?;
     let micros = if negative { -micros } else { micros };
-    let days = micros.div_euclid(MICROS_A_DAY);
+    let days = micros.div_euclid(MICROS_PER_DAY);
     if !(FIRST_DAY..=LAST_DAY).contains(&days) {
         return Err(FaultKind::OutOfRange);
     }
-    let of_day = micros.rem_euclid(MICROS_A_DAY);
-    Ok(ParsedMoment { days: i32::try_from(days).ok(), micros: Some(of_day), epoch: true, ..ParsedMoment::default() })
+    let day_micros = micros.rem_euclid(MICROS_PER_DAY);
+    Ok(ParsedMoment {
+        days: i32::try_from(days).ok(),
+        micros: Some(day_micros),
+        epoch: true,
+        ..ParsedMoment::default()
+    })
 }
 
 fn excel(serial: i64, fraction: &[u8]) -> Result<ParsedMoment, FaultKind> {
-    let (mut day, mut micros) = (serial, of_day(fraction)?);
-    if micros == MICROS_A_DAY {
+    let (mut day, mut micros) = (serial, day_micros(fraction)?);
+    if micros == MICROS_PER_DAY {
         (day, micros) = (day + 1, 0);
     }
     // Day 0 is a time of day without a date.
@@ -95,11 +100,11 @@ fn excel(serial: i64, fraction: &[u8]) -> Result<ParsedMoment, FaultKind> {
 
 /// The microseconds of a fraction of a day, to the nearest millisecond: Excel's fractions are floats, which can't
 /// represent most times exactly.
-fn of_day(fraction: &[u8]) -> Result<i64, FaultKind> {
-    const MILLISECONDS: u128 = (MICROS_A_DAY / MICROS_A_MILLISECOND) as u128;
+fn day_micros(fraction: &[u8]) -> Result<i64, FaultKind> {
+    const MILLISECONDS: u128 = (MICROS_PER_DAY / MICROS_PER_MILLISECOND) as u128;
     let digits = &fraction[..fraction.len().min(FRACTION_DIGITS_MAX)];
     let part = number(digits).ok_or(FaultKind::OutOfRange)?;
     let (part, one) = (u128::try_from(part).unwrap_or(0), 10u128.pow(digits.len() as u32));
     let milliseconds = (part * MILLISECONDS * 2 + one) / (one * 2);
-    i64::try_from(milliseconds).map(|n| n * MICROS_A_MILLISECOND).map_err(|_| FaultKind::OutOfRange)
+    i64::try_from(milliseconds).map(|n| n * MICROS_PER_MILLISECOND).map_err(|_| FaultKind::OutOfRange)
 }

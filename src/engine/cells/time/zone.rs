@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-use super::calendar::{MICROS_A_DAY, MICROS_A_SECOND};
+use super::calendar::{MICROS_PER_DAY, MICROS_PER_SECOND};
 use crate::domain::zones::{self, Zone as NamedZone};
 use crate::engine::cells::fault::FaultKind;
 
@@ -70,15 +70,15 @@ impl LocalZone {
     pub fn offset(&mut self, local: i64, named: Option<ZoneName>) -> Result<i32, FaultKind> {
         match (self.zone, named) {
             (None, None) => Ok(0),
-            (Some(zone), None) => self.of_day(zone, local),
+            (Some(zone), None) => self.offset_on_day(zone, local),
             (_, Some(ZoneName::Utc)) => Ok(0),
             (_, Some(ZoneName::Known(zone))) => exact(zone.rules().unwrap_or(&TimeZone::UTC), local, None),
             (zone, Some(name)) => exact(zone.unwrap_or(&TimeZone::UTC), local, Some(name)),
         }
     }
 
-    fn of_day(&mut self, zone: &TimeZone, local: i64) -> Result<i32, FaultKind> {
-        let day = local.div_euclid(MICROS_A_DAY);
+    fn offset_on_day(&mut self, zone: &TimeZone, local: i64) -> Result<i32, FaultKind> {
+        let day = local.div_euclid(MICROS_PER_DAY);
         let slot = &mut self.days[day.rem_euclid(KNOWN_DAYS) as usize];
         if slot.day != day {
             *slot = KnownDay { day, offset: constant_offset(zone, day) };
@@ -93,13 +93,13 @@ impl LocalZone {
 /// The offset of a day on which it does not change.
 fn constant_offset(zone: &TimeZone, day: i64) -> Option<i32> {
     let at =
-        |hour: i64| exact(zone, day.checked_mul(MICROS_A_DAY)?.checked_add(hour * (MICROS_A_DAY / 24))?, None).ok();
+        |hour: i64| exact(zone, day.checked_mul(MICROS_PER_DAY)?.checked_add(hour * (MICROS_PER_DAY / 24))?, None).ok();
     let first = at(0)?;
     (1..=24).all(|hour| at(hour) == Some(first)).then_some(first)
 }
 
 fn exact(zone: &TimeZone, local: i64, named: Option<ZoneName>) -> Result<i32, FaultKind> {
-    let seconds = within_calendar(local).div_euclid(MICROS_A_SECOND);
+    let seconds = within_calendar(local).div_euclid(MICROS_PER_SECOND);
     let local = Timestamp::from_second(seconds).map_err(|_| FaultKind::OutOfRange)?;
     let is_called = |offset| named.is_none_or(|name| name.is_called(zone, seconds, offset));
     match zone.to_ambiguous_timestamp(Offset::UTC.to_datetime(local)).offset() {
@@ -118,7 +118,7 @@ fn exact(zone: &TimeZone, local: i64, named: Option<ZoneName>) -> Result<i32, Fa
 /// A local time within `jiff`'s range at which every zone has the same offset as at `local`: the calendar and the rules
 /// of zones repeat after 400 years, and before the first transition nothing changes.
 fn within_calendar(local: i64) -> i64 {
-    const CYCLE: i64 = 146_097 * MICROS_A_DAY;
+    const CYCLE: i64 = 146_097 * MICROS_PER_DAY;
     const LATEST: i64 = 15 * CYCLE;
     const EARLIEST: i64 = -25 * CYCLE;
     if (EARLIEST..LATEST).contains(&local) {

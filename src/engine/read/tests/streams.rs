@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::support::{Dribble, Seen, Source, dialect, index, read_as, read_body};
+use super::support::{Seen, SlowReader, Source, dialect, index, read_as, read_body};
 use crate::domain::digest::sha256_hex;
 use crate::domain::limits::{INFLATE_FREE_BYTES, REJECT_RAW_BYTES_MAX};
 use crate::domain::pipeline::Dialect;
@@ -51,7 +51,7 @@ fn compressed_sources_read_like_plain_ones_and_hash_as_stored() {
     let expected = read_key("in.csv", &plain).expect("it reads");
     for (key, bytes) in stored {
         for step in [1, 1_000, 1 << 20] {
-            let body = Box::new(Dribble { bytes: bytes.clone(), at: 0, step, error: None });
+            let body = Box::new(SlowReader { bytes: bytes.clone(), at: 0, step, error: None });
             let source = read_body(key, body, bytes.len() as u64, &dialect(), 10_000, 4_096).expect("it reads");
             assert_eq!(source.records, expected.records, "{key}");
             assert_eq!(source.end.sha256, sha256_hex(&bytes), "{key}");
@@ -75,7 +75,7 @@ fn sources_read_in_pairs_equal_sources_read_alone() {
     ];
     let dialect = dialect();
     let open = |(key, bytes): &(&str, Vec<u8>), buffers: &Arc<BufferPool>| {
-        let body = Box::new(Dribble { bytes: bytes.clone(), at: 0, step: 1_000, error: None });
+        let body = Box::new(SlowReader { bytes: bytes.clone(), at: 0, step: 1_000, error: None });
         SourceReader::open(key, body, bytes.len() as u64, &dialect, 10_000, buffers).expect("it opens")
     };
     let rest = |mut reader: SourceReader, buffers: &BufferPool| {
@@ -182,7 +182,7 @@ fn store_error_is_preserved() {
     for (key, bytes) in [("in.csv", plain.clone()), ("in.csv.gz", gzip(&plain)), ("in.csv.zst", zstd(&plain))] {
         for kind in [io::ErrorKind::UnexpectedEof, io::ErrorKind::Other] {
             let half = bytes[..bytes.len() / 2].to_vec();
-            let body = Dribble { bytes: half, at: 0, step: 4_096, error: Some(io::Error::new(kind, Changed)) };
+            let body = SlowReader { bytes: half, at: 0, step: 4_096, error: Some(io::Error::new(kind, Changed)) };
             let error = read_body(key, Box::new(body), bytes.len() as u64, &dialect(), 10_000, 4_096);
             let Err(ReadError::Io { source, .. }) = error else { panic!("{key}: {error:?}") };
             assert!(source.get_ref().is_some_and(|inner| inner.is::<Changed>()), "{key}");
@@ -256,7 +256,7 @@ fn oversize_record_excludes_its_terminator_at_any_read_boundary() {
     for length in 1_025..1_031 {
         let long = "x".repeat(length);
         let bytes = format!("a\n{before}{long}\r\n1\n\"{long}\"\r\n2").into_bytes();
-        let body = Box::new(Dribble { bytes, at: 0, step: 1, error: None });
+        let body = Box::new(SlowReader { bytes, at: 0, step: 1, error: None });
         let records = read_body("in.csv", body, 0, &dialect, 1_024, 1_024).expect("it reads").records;
         let Seen::Bad { raw, .. } = &records[32_253] else { panic!("a reject") };
         assert!(*raw == long, "{length}: {}", raw.len());

@@ -174,14 +174,14 @@ fn text(chunk: &Chunk, out: &RecordIndex, row: usize, column: usize, dialect: &D
 }
 
 /// Yields its bytes a few at a time, then fails if configured to.
-pub struct Dribble {
+pub struct SlowReader {
     pub bytes: Vec<u8>,
     pub at: usize,
     pub step: usize,
     pub error: Option<io::Error>,
 }
 
-impl Read for Dribble {
+impl Read for SlowReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes.len() - self.at;
         if left == 0 {

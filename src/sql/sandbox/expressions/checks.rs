@@ -18,7 +18,7 @@ pub(super) fn check(children: &Children, sets: &[ExpressionSet]) -> Vec<Outcome>
     let mut checks = Checks { children, child: None, ended: 0, started: Instant::now() };
     let outcomes = sets.iter().map(|set| checks.set(set)).collect();
     if let Some(child) = checks.child {
-        children.give_back(child);
+        children.return_child(child);
     }
     outcomes
 }

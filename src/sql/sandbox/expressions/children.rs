@@ -15,7 +15,7 @@ use crate::sql::sandbox::{Child, Sandbox, SandboxOptions};
 /// Largest message of a child, in bytes: problems, or texts of errors.
 pub const REPLY_BYTES_MAX: usize = 4 << 20;
 /// Timeout for asking a child's version.
-const VERSION_WALL: Duration = Duration::from_secs(30);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Idle children that a run keeps; a start costs as much processor time as some thousand rows.
 pub const IDLE_MAX: usize = 2;
 
@@ -84,7 +84,7 @@ impl Children {
     }
 
     /// A view of the same sandbox for one run, which keeps its idle children.
-    pub fn of_run(&self) -> Self {
+    pub fn run_view(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), idle: Some(Mutex::default()) }
     }
 
@@ -110,7 +110,7 @@ impl Children {
     }
 
     /// Keeps a child that completed its task for the run's next task, or ends it.
-    pub fn give_back(&self, child: Child) {
+    pub fn return_child(&self, child: Child) {
         if let Some(idle) = &self.idle {
             let mut idle = idle.lock();
             if idle.len() < IDLE_MAX {
@@ -135,7 +135,7 @@ impl SharedChildren {
 
     /// Asks a child that hasn't received an expression yet.
     fn ask_versions(&self, child: &mut Child) -> Result<&Versions, SandboxError> {
-        match child.ask(&Task::Version, Instant::now() + VERSION_WALL)? {
+        match child.ask(&Task::Version, Instant::now() + VERSION_TIMEOUT)? {
             Reply::Version { duckdb, expressions } if duckdb.len() + expressions.len() <= VERSION_BYTES_MAX => {
                 Ok(self.version.get_or_init(|| Versions { duckdb, expressions }))
             }

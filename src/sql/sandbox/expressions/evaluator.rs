@@ -127,7 +127,7 @@ impl SandboxEvaluator {
 impl Drop for SandboxEvaluator {
     fn drop(&mut self) {
         if let Some(bound) = self.child.take() {
-            self.children.give_back(bound.child);
+            self.children.return_child(bound.child);
         }
     }
 }

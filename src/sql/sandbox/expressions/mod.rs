@@ -50,8 +50,8 @@ impl SandboxExpressions {
     }
 
     /// See [`Expressions::for_run`].
-    pub fn of_run(&self) -> Self {
-        Self { children: Arc::new(self.children.of_run()) }
+    pub fn run_view(&self) -> Self {
+        Self { children: Arc::new(self.children.run_view()) }
     }
 
     /// Children that are borrowed now, including idle ones of runs.
@@ -98,6 +98,6 @@ impl Expressions for SandboxExpressions {
     }
 
     fn for_run(&self) -> Option<Box<dyn Expressions>> {
-        Some(Box::new(self.of_run()))
+        Some(Box::new(self.run_view()))
     }
 }

@@ -124,7 +124,7 @@ function Measure({ choice, known, onChange }: Props) {
   );
 }
 
-const ALONG: Partial<Record<Kind, string>> = { pie: "Slices", table: "Group by" };
+const AXIS_LABELS: Partial<Record<Kind, string>> = { pie: "Slices", table: "Group by" };
 
 /** Fields that make up a chart. */
 export function Fields({ choice, known, onChange }: Props) {
@@ -148,7 +148,7 @@ export function Fields({ choice, known, onChange }: Props) {
       <Measure choice={choice} known={known} onChange={onChange} />
       {isGrouped && (
         <Choice
-          label={ALONG[kind] ?? "X axis"}
+          label={AXIS_LABELS[kind] ?? "X axis"}
           value={by?.column ?? ""}
           options={[...withoutBy, ...named(numbers.map(({ name }) => name))]}
           onPick={(name) => onChange(withBy(choice, name, known))}

@@ -17,7 +17,7 @@ const POINT_PX: [number, number] = [5, 26];
 const SYMBOLS_MAX = 60;
 const LABELLED_CELLS_MAX = 80;
 /** Points from which on a scatter is drawn more transparent. */
-const CROWDED = 1_000;
+const DENSE_POINTS_MIN = 1_000;
 
 interface TipItem {
   seriesName?: string;
@@ -98,7 +98,7 @@ const CHAR_PX = 6.6;
 const ITEM_PX = 34;
 const LEGEND_ROWS_MAX = 3;
 /** Grouped parts listed in the tooltip; the panel's data has all. */
-const OTHERS_TOLD = 12;
+const OTHERS_LISTED_MAX = 12;
 /** Legend rows below a pie. */
 const PIE_ROWS_MAX = 5;
 /** Legend entries beside a pie, the largest parts first. */
@@ -141,7 +141,7 @@ const monthDay = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "s
 const monthOnly = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "short" });
 
 /** Tooltip text of an axis value. */
-function spoken(axis: Axis, value: number | string): string {
+function tooltipValue(axis: Axis, value: number | string): string {
   if (axis.kind === "category") return axis.labels[Number(value)] ?? String(value);
   return axis.kind === "time" ? timeWritten(Number(value), axis.format) : numberWritten(Number(value), axis.format);
 }
@@ -251,7 +251,7 @@ function lineTip(items: TipItem[], shape: Extract<Shape, { kind: "lines" }>): st
   if (!first) return "";
   const at = first.dataIndex ?? 0;
   const place = shape.lines[first.seriesIndex ?? 0]?.points[at]?.[0] ?? Number(first.axisValue ?? 0);
-  const head = shape.x.kind === "category" ? (shape.x.labels[place] ?? "") : spoken(shape.x, place);
+  const head = shape.x.kind === "category" ? (shape.x.labels[place] ?? "") : tooltipValue(shape.x, place);
   const rows = items.map((one) => {
     const line = shape.lines[one.seriesIndex ?? 0];
     const number = line?.points[one.dataIndex ?? 0]?.[1] ?? null;
@@ -336,7 +336,7 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
         if (!part) return "";
         const line = ({ name, value }: { name: string; value: number }) =>
           `${safe(short(name))}  ${safe(numberWritten(value, shape.format))}  ${share(value / total)}`;
-        const within = part.of?.slice(0, OTHERS_TOLD).map(line) ?? [];
+        const within = part.of?.slice(0, OTHERS_LISTED_MAX).map(line) ?? [];
         const more = (part.of?.length ?? 0) - within.length;
         return [marker(item) + line(part), ...within, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
       },
@@ -392,7 +392,7 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
       data: points.map(({ place, size: own }) => [...place, own ?? 0]),
       symbolSize: shape.size ? size : 7,
       color: look.series[(many ? slots.get(name) : undefined) ?? at % look.series.length],
-      itemStyle: { opacity: count > CROWDED ? 0.25 : 0.65 },
+      itemStyle: { opacity: count > DENSE_POINTS_MIN ? 0.25 : 0.65 },
       ...(count > POINTS_MAX && !shape.size ? { large: true } : {}),
     })),
   };
@@ -404,8 +404,8 @@ function pointTip(item: TipItem, shape: Extract<Shape, { kind: "points" }>, many
   if (!group || !point) return "";
   const head = [many ? group.name : "", point.name].filter(Boolean).map((text) => safe(short(text)));
   const rows = [
-    `${safe(shape.x.name)}  ${safe(spoken(shape.x, point.place[0]))}`,
-    `${safe(shape.y.name)}  ${safe(spoken(shape.y, point.place[1]))}`,
+    `${safe(shape.x.name)}  ${safe(tooltipValue(shape.x, point.place[0]))}`,
+    `${safe(shape.y.name)}  ${safe(tooltipValue(shape.y, point.place[1]))}`,
   ];
   if (shape.size) {
     const size = point.size === null ? "null" : numberWritten(point.size, shape.size.format);

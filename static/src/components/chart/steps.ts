@@ -16,7 +16,7 @@ const monthOf = (ms: number): number => new Date(ms).getUTCFullYear() * 12 + new
 
 interface Regular {
   step: Step;
-  /** Number of each time, in units. */
+  /** Each time as a number of units. */
   numbers: number[];
   /** Time of a number. */
   timeOf: (n: number) => number;

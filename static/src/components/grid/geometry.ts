@@ -101,16 +101,16 @@ export function rowRange(virtual: number, view: number, total: number, by = 0): 
 }
 
 /** Speed above which rows are unreadable (three frames or less), in pixels per millisecond. */
-const RUSH = 16;
+const FAST_SPEED = 16;
 /** Speed below which rows are readable again. Separate, because a late frame makes movement seem slow. */
-const CALM = 4;
+const SLOW_SPEED = 4;
 
 /** After a longer pause a movement is new and may start with a jump; in milliseconds. */
 const PAUSE_MS = 100;
 
 /** Whether rows move too fast to read: `by` pixels within `ms`. */
 export const isTooFast = (by: number, ms: number, before: boolean): boolean =>
-  (before || ms < PAUSE_MS) && Math.abs(by) > (before ? CALM : RUSH) * Math.max(1, ms);
+  (before || ms < PAUSE_MS) && Math.abs(by) > (before ? SLOW_SPEED : FAST_SPEED) * Math.max(1, ms);
 
 /** Start of each column, plus the end of the last. */
 export function offsetsOf(widths: number[]): number[] {

@@ -12,7 +12,7 @@ import type { RowSource } from "./types";
 const FLIGHTS_MAX = 2;
 const PAGES_MAX = 60;
 /** Interval for checking what is needed during fast scrolling, in milliseconds. */
-const LOOK_MS = 60;
+const CHECK_MS = 60;
 
 /** Fetches `count` rows from `first`; fewer rows mean a cut page. */
 export type FetchPage = (first: number, count: number, signal: AbortSignal) => Promise<Row[]>;
@@ -67,7 +67,7 @@ export class Pages {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       this.look();
-    }, LOOK_MS);
+    }, CHECK_MS);
   }
 
   retry(): void {

@@ -20,7 +20,7 @@ import {
 /** Delay before the bar is realigned, in milliseconds. */
 const SETTLE_MS = 150;
 /** Delay before rows are fully rendered after fast scrolling, in milliseconds. */
-const REST_MS = 80;
+const RENDER_DELAY_MS = 80;
 
 interface Window {
   rows: Range;
@@ -121,7 +121,7 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
     clearTimeout(timer.current);
     timer.current = setTimeout(settle, SETTLE_MS);
     clearTimeout(rest.current);
-    if (pace.current.rush) rest.current = setTimeout(calm, REST_MS);
+    if (pace.current.rush) rest.current = setTimeout(calm, RENDER_DELAY_MS);
   }, [calm, extent, look, put, settle]);
 
   useEffect(

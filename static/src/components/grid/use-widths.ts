@@ -5,12 +5,12 @@ import { isNaming } from "../../format/naming";
 import type { GridColumn, RowSource } from "./types";
 import { clampWidth, isWidths, widthsOf, type Widths } from "./widths";
 
-const ROWS_LOOKED_AT = 60;
+const SAMPLED_ROWS = 60;
 const NONE: Widths = {};
 
 function firstRows(rows: RowSource): Row[] {
   const found: Row[] = [];
-  for (let index = 0; index < Math.min(rows.total, ROWS_LOOKED_AT); index += 1) {
+  for (let index = 0; index < Math.min(rows.total, SAMPLED_ROWS); index += 1) {
     const row = rows.get(index);
     if (!row) break;
     found.push(row);

@@ -9,7 +9,7 @@ const WIDTH_MAX = 1_600;
 /** Maximum automatic width. */
 const AUTO_MAX = 340;
 const FILTER_MIN = 112;
-const ROWS_LOOKED_AT = 60;
+const SAMPLED_ROWS = 60;
 /** Width of a character in data and in headers, in pixels. */
 const DATA_PX = 7.3;
 const HEADER_PX = 7.4;
@@ -45,7 +45,7 @@ function widthOfType(type: string): number {
 export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], filtered: boolean): number {
   const header = Math.max(characterCells(column.name), characterCells(column.type)) * HEADER_PX + HEADER_MORE;
   let data = rows.length === 0 ? widthOfType(column.type) : 0;
-  for (const row of rows.slice(0, ROWS_LOOKED_AT)) {
+  for (const row of rows.slice(0, SAMPLED_ROWS)) {
     const value = row[at] ?? null;
     const text = column.format ? column.format(value) : shown(value, column.type, column.naming).text;
     data = Math.max(data, characterCells(text) * DATA_PX);

@@ -12,7 +12,7 @@ import { chosen, conflictsOf, merge, type Choice, type Conflict } from "./merge"
 import { check, stored } from "./service";
 
 const DIFF_PX = 280;
-const WAYS = ["mine", "theirs", "both", "edit"] as const;
+const RESOLUTIONS = ["mine", "theirs", "both", "edit"] as const;
 const WORDS = { mine: "Mine", theirs: "Theirs", both: "Both", edit: "Edit" };
 
 interface ConflictProps {
@@ -27,7 +27,7 @@ const shown = (lines: string[]): string => (lines.length > 0 ? lines.join("\n") 
 
 function ConflictPart({ number, of, conflict, choice, onChoose }: ConflictProps) {
   const way = typeof choice === "object" ? "edit" : choice;
-  const take = (wanted: (typeof WAYS)[number]) =>
+  const take = (wanted: (typeof RESOLUTIONS)[number]) =>
     onChoose(wanted === "edit" ? { text: conflict.mine.join("\n") } : wanted);
   return (
     <fieldset class="config-conflict">
@@ -45,7 +45,7 @@ function ConflictPart({ number, of, conflict, choice, onChoose }: ConflictProps)
         </div>
       </div>
       <div class="row wrap">
-        {WAYS.map((one) => (
+        {RESOLUTIONS.map((one) => (
           <label key={one} class="checkbox">
             <input type="radio" name={`conflict-${number}`} checked={way === one} onChange={() => take(one)} />
             <span>{WORDS[one]}</span>

@@ -122,7 +122,7 @@ export function nextRun(edited: Outlook[], status: PipelineStatus): Outlook[] {
   for (const table of status.tables) {
     const now = standing(table);
     const edit = all.get(table.name);
-    // Nothing that is written anew says less than a rebuild does.
+    // A rebuild is reported even if it writes nothing new.
     const isSmall = edit === undefined || edit.change === "files" || edit.change === "quiet";
     if (now && (now.change === "sources" ? edit === undefined : isSmall)) all.set(table.name, now);
   }

@@ -10,10 +10,10 @@ import { syntaxProblem } from "./format";
 import { check } from "./service";
 
 /** In milliseconds. */
-const CALM_MS = 500;
+const DEBOUNCE_MS = 500;
 
 export interface Checked {
-  /** Of the current text, or of the last valid JSON while validation is in progress. */
+  /** Result for the current text, or for the last valid JSON while validation is in progress. */
   verdict: ConfigSaved | undefined;
   busy: boolean;
   failure: ApiFailure | undefined;
@@ -44,7 +44,7 @@ export function useChecked(slug: string, text: string): Checked {
           if (!abort.signal.aborted) setFound((before) => ({ ...before, busy: false, failure: asFailure(error) }));
         },
       );
-    }, CALM_MS);
+    }, DEBOUNCE_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();

@@ -12,11 +12,11 @@ import { sortedRows, type SortKeys } from "./sort";
 
 const rowsOf = (result: PanelRows): Row[] => result.rows as Row[];
 
-const WAYS = { up: ArrowUp, down: ArrowDown, same: ArrowRight, unknown: undefined };
+const DIRECTION_ICONS = { up: ArrowUp, down: ArrowDown, same: ArrowRight, unknown: undefined };
 
 export function KpiPanel({ panel, result }: { panel: PanelOf<"kpi">; result: PanelRows }) {
   const { text, change } = kpiOf(panel, result);
-  const Icon = change && WAYS[change.way];
+  const Icon = change && DIRECTION_ICONS[change.way];
   return (
     <div class="dash-kpi">
       <p class="dash-kpi-value" title={text}>

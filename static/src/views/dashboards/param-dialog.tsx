@@ -23,7 +23,7 @@ const OPTIONS_MAX = 1_000;
 const kindOf = (type: string): ParamUse["kind"] =>
   /^(?:date|timestamp)/i.test(type) ? "date_range" : familyOf(type) === "number" ? "number" : "select";
 
-const SAYS: Record<ParamUse["kind"], string> = {
+const USE_LABELS: Record<ParamUse["kind"], string> = {
   date_range: "Viewers choose a range of days.",
   select: "Viewers choose one or more values.",
   number: "Viewers choose a minimum.",
@@ -104,7 +104,7 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
         </SelectField>
         <SelectField
           label="Column"
-          hint={SAYS[kind]}
+          hint={USE_LABELS[kind]}
           value={chosen?.name ?? ""}
           onChange={(event) => setColumn(event.currentTarget.value)}
         >

@@ -67,8 +67,8 @@ export function useTableRows(slug: string, table: string, sort: string, filterTe
 }
 
 /**
- * Why these rows can't be loaded. Keeps the refusal while the same request is repeated; the query would show rows of
- * another request meanwhile.
+ * The error of the request for these rows. Kept while the request is repeated: meanwhile the query has the rows of
+ * another request.
  */
 function useRefused({ error, data, isPending, isPlaceholderData }: First, asked: string): Error | undefined {
   const last = useRef<{ asked: string; error: Error } | undefined>(undefined);

@@ -27,7 +27,7 @@ export interface Address {
   chart: boolean;
   /** The chart as chosen; `1`: the suggested one. */
   chartText: string | undefined;
-  /** A version of the table; undefined: the present one. */
+  /** A version of the table; undefined: the current one. */
   asOf: string | undefined;
   set: (change: Change, how?: { replace?: boolean }) => void;
 }

@@ -18,14 +18,14 @@ import { JobTable } from "./list";
 import "./jobs.css";
 
 /** Minimum width for list and details side by side. */
-const BESIDE = window.matchMedia("(min-width: 1200px)");
+const SIDE_BY_SIDE = window.matchMedia("(min-width: 1200px)");
 
 function useBeside(): boolean {
-  const [beside, setBeside] = useState(BESIDE.matches);
+  const [beside, setBeside] = useState(SIDE_BY_SIDE.matches);
   useEffect(() => {
-    const changed = () => setBeside(BESIDE.matches);
-    BESIDE.addEventListener("change", changed);
-    return () => BESIDE.removeEventListener("change", changed);
+    const changed = () => setBeside(SIDE_BY_SIDE.matches);
+    SIDE_BY_SIDE.addEventListener("change", changed);
+    return () => SIDE_BY_SIDE.removeEventListener("change", changed);
   }, []);
   return beside;
 }

@@ -113,7 +113,7 @@ export type ErrorLocation =
   | { kind: "lake"; prefix: string; file?: string; line?: number }
   | { kind: "text"; text: string };
 
-const OF_SOURCES: ReadonlySet<string> = new Set<Code>([
+const SOURCE_CODES: ReadonlySet<string> = new Set<Code>([
   "no_input",
   "row_failed",
   "header_mismatch",
@@ -127,7 +127,7 @@ export function locationOf(slug: string, error: RunError): ErrorLocation | undef
   if (code === "invalid_config" && (!path || path.startsWith("/"))) return { kind: "config", pointer: path ?? "" };
   // The file of rejected rows is offered separately.
   if (!path || code === "too_many_rejects") return undefined;
-  if (!OF_SOURCES.has(code)) return { kind: "text", text: path };
+  if (!SOURCE_CODES.has(code)) return { kind: "text", text: path };
   const own = `pipelines/${slug}/`;
   const key = path.startsWith("pipelines/") ? path : own + path;
   const cut = key.lastIndexOf("/") + 1;

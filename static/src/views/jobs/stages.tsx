@@ -17,7 +17,7 @@ export function markOf(job: Job, stage: Stage): Mark {
   return job.status === "failed" ? "failed" : "now";
 }
 
-const SAID: Record<Mark, string> = { done: "done", now: "now", todo: "pending", failed: "stopped" };
+const MARK_LABELS: Record<Mark, string> = { done: "done", now: "now", todo: "pending", failed: "stopped" };
 
 /** Stages of a job with their times. */
 export function Stages({ job }: { job: Job }) {
@@ -39,7 +39,7 @@ export function Stages({ job }: { job: Job }) {
           <li key={stage} data-mark={mark}>
             <span>
               {STAGE_WORDS[stage]}
-              <span class="for-readers">, {SAID[mark]}</span>
+              <span class="for-readers">, {MARK_LABELS[mark]}</span>
             </span>
             <span class="num dim">{ms !== undefined && mark !== "todo" ? duration(ms) : ""}</span>
           </li>

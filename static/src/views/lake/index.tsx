@@ -16,7 +16,7 @@ import { folderOf, joinKey, nameOf } from "../../uploads/keys";
 import { kept, NOTHING, type Selection } from "./selection";
 import { Crumbs } from "./crumbs";
 import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
-import { useDropTaker } from "../../uploads/use-drop";
+import { useDropHandler } from "../../uploads/use-drop";
 import { entriesOf, levelQuery, matches, type Entry } from "./level";
 import { List } from "./list";
 import { Peek } from "./peek";
@@ -54,7 +54,7 @@ export default function LakeView() {
     [prefix],
   );
   const take = useCallback((taken: CollectedFiles) => void add(taken), [add]);
-  useDropTaker(`to ${here}`, take);
+  useDropHandler(`to ${here}`, take);
   return (
     <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
       <div class="lake">

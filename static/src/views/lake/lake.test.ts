@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LakeLevel } from "../../api/types";
 import { each } from "./bulk";
-import { kept, NOTHING, only, ranged, stepped, toggled } from "./selection";
+import { kept, NOTHING, only, withRange, withStep, withToggled } from "./selection";
 import { entriesOf, matches } from "./level";
 import { extended, PIECE } from "./lines";
 import { sniff, split } from "../../format/delimited";
@@ -11,21 +11,21 @@ const order = ["a", "b", "c", "d"];
 describe("file selection", () => {
   it("extends from the anchor in both directions", () => {
     const from = only("c");
-    expect([...ranged(from, "a", order).chosen]).toEqual(["a", "b", "c"]);
-    expect([...ranged(ranged(from, "a", order), "d", order).chosen]).toEqual(["c", "d"]);
+    expect([...withRange(from, "a", order).chosen]).toEqual(["a", "b", "c"]);
+    expect([...withRange(withRange(from, "a", order), "d", order).chosen]).toEqual(["c", "d"]);
   });
 
   it("moves by arrow keys within the list, and extends with Shift", () => {
-    expect(stepped(NOTHING, 1, order, false).cursor).toBe("a");
-    expect(stepped(only("d"), 1, order, false).cursor).toBe("d");
-    expect([...stepped(only("b"), 1, order, true).chosen]).toEqual(["b", "c"]);
-    expect(stepped(only("b"), 1, [], false)).toBe(NOTHING);
+    expect(withStep(NOTHING, 1, order, false).cursor).toBe("a");
+    expect(withStep(only("d"), 1, order, false).cursor).toBe("d");
+    expect([...withStep(only("b"), 1, order, true).chosen]).toEqual(["b", "c"]);
+    expect(withStep(only("b"), 1, [], false)).toBe(NOTHING);
   });
 
   it("toggles one file, and drops files that no longer exist", () => {
-    const both = toggled(only("a"), "c");
+    const both = withToggled(only("a"), "c");
     expect([...both.chosen]).toEqual(["a", "c"]);
-    expect([...toggled(both, "a").chosen]).toEqual(["c"]);
+    expect([...withToggled(both, "a").chosen]).toEqual(["c"]);
     expect(kept(both, ["a"])).toMatchObject({ cursor: undefined });
     expect(kept(both, order)).toBe(both);
   });

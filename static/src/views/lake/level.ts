@@ -2,7 +2,7 @@
 import { infiniteQueryOptions } from "@tanstack/preact-query";
 import { api, ask } from "../../api/client";
 import { isDraft } from "../../api/drafts";
-import { CALM_MS, keys } from "../../api/queries";
+import { IDLE_POLL_MS, keys } from "../../api/queries";
 import type { LakeFile, LakeLevel } from "../../api/types";
 import { walk } from "../../api/walk";
 
@@ -27,7 +27,7 @@ export const levelQuery = (prefix: string) =>
     getNextPageParam: (page) => page.next,
     // Runs don't report files they read, so pages are polled; the more pages, the slower.
     refetchInterval: ({ state: { data } }) =>
-      data !== undefined && awaitsRun(data.pages) && CALM_MS * data.pages.length,
+      data !== undefined && awaitsRun(data.pages) && IDLE_POLL_MS * data.pages.length,
   });
 
 /** Whether the next run will read a listed file. */
@@ -48,7 +48,7 @@ export function entriesOf(pages: LakeLevel[]): Entry[] {
   return (
     pages
       .flatMap((page) => [...folders(page), ...files(page)])
-      // A sample of a pipeline that is being made is no one's file.
+      // A sample of a pipeline that is being created is not a user's file.
       .filter(({ kind, key, name }) => !(kind === "folder" && key === `pipelines/${name}/` && isDraft(name)))
   );
 }

@@ -5,7 +5,7 @@ import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { isCsv } from "../../uploads/source-names";
-import { only, ranged, stepped, toggled, type Selection } from "./selection";
+import { only, withRange, withStep, withToggled, type Selection } from "./selection";
 import type { Entry } from "./level";
 import { FileState } from "./state";
 import { useWindow } from "./window";
@@ -40,7 +40,7 @@ export function List(props: Props) {
   }, [prefix, box]);
 
   const move = (by: number, extend: boolean) => {
-    const next = stepped(choice, by, order, extend);
+    const next = withStep(choice, by, order, extend);
     onChoice(next);
     if (next.cursor !== undefined) reveal(order.indexOf(next.cursor));
   };
@@ -53,7 +53,7 @@ export function List(props: Props) {
       PageUp: () => move(-PAGE_ROWS, event.shiftKey),
       Home: () => move(-order.length, event.shiftKey),
       End: () => move(order.length, event.shiftKey),
-      " ": () => choice.cursor !== undefined && onChoice(toggled(choice, choice.cursor)),
+      " ": () => choice.cursor !== undefined && onChoice(withToggled(choice, choice.cursor)),
       Backspace: props.onUp,
       Delete: props.onDelete,
     };
@@ -119,12 +119,12 @@ export function List(props: Props) {
               cursor={choice.cursor === entry.key}
               onOpen={() => props.onOpen(entry)}
               onChoose={(event) => {
-                if (event.shiftKey) onChoice(ranged(choice, entry.key, order));
-                else if (event.ctrlKey || event.metaKey) onChoice(toggled(choice, entry.key));
+                if (event.shiftKey) onChoice(withRange(choice, entry.key, order));
+                else if (event.ctrlKey || event.metaKey) onChoice(withToggled(choice, entry.key));
                 else onChoice(only(entry.key));
                 box.current?.focus({ preventScroll: true });
               }}
-              onToggle={() => onChoice(toggled(choice, entry.key))}
+              onToggle={() => onChoice(withToggled(choice, entry.key))}
             />
           ))}
         </div>

@@ -14,14 +14,14 @@ export const NOTHING: Selection = { chosen: new Set(), cursor: undefined, anchor
 export const only = (key: string): Selection => ({ chosen: new Set([key]), cursor: key, anchor: key });
 
 /** Adds or removes a row. */
-export function toggled({ chosen }: Selection, key: string): Selection {
+export function withToggled({ chosen }: Selection, key: string): Selection {
   const next = new Set(chosen);
   if (!next.delete(key)) next.add(key);
   return { chosen: next, cursor: key, anchor: key };
 }
 
 /** Selects from the anchor to a row. */
-export function ranged(choice: Selection, key: string, order: readonly string[]): Selection {
+export function withRange(choice: Selection, key: string, order: readonly string[]): Selection {
   const from = order.indexOf(choice.anchor ?? order[0] ?? key);
   const to = order.indexOf(key);
   if (from < 0 || to < 0) return only(key);
@@ -30,12 +30,12 @@ export function ranged(choice: Selection, key: string, order: readonly string[])
 }
 
 /** Moves the cursor, optionally extending the range. */
-export function stepped(choice: Selection, by: number, order: readonly string[], extend: boolean): Selection {
+export function withStep(choice: Selection, by: number, order: readonly string[], extend: boolean): Selection {
   if (order.length === 0) return NOTHING;
   const at = choice.cursor === undefined ? -1 : order.indexOf(choice.cursor);
   const to = at < 0 ? 0 : Math.min(order.length - 1, Math.max(0, at + by));
   const key = order[to] ?? "";
-  return extend ? ranged(choice, key, order) : only(key);
+  return extend ? withRange(choice, key, order) : only(key);
 }
 
 /** Drops rows that no longer exist. */

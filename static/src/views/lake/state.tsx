@@ -10,7 +10,7 @@ import { pipelineOf } from "../../uploads/keys";
 
 type State = NonNullable<LakeFile["state"]>;
 
-const TOLD: Record<State["loaded"], { tone: Tone; word: string; title: string }> = {
+const LOADED_LABELS: Record<State["loaded"], { tone: Tone; word: string; title: string }> = {
   loaded: { tone: "ok", word: "loaded", title: "The table has its rows." },
   changed: { tone: "warn", word: "changed", title: "Changed since it was read. The next run reads it again." },
   new: { tone: "run", word: "new", title: "The next run reads this file." },
@@ -39,7 +39,7 @@ function KnownState({ slug, file, state }: { slug: string; file: LakeFile; state
   const failed = useFailedRun(slug, source, state.loaded === "new" || state.loaded === "changed");
   const { tone, word, title } = failed
     ? { tone: "bad" as const, word: "not loaded", title: `The last run failed: ${failed.error_message ?? ""}` }
-    : TOLD[state.loaded];
+    : LOADED_LABELS[state.loaded];
   return (
     <span class="lake-state">
       <Badge tone={tone} title={title}>

@@ -5,7 +5,7 @@ import { client, pipelinesQuery } from "../../api/queries";
 import { routes } from "../../browser/routes";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { csvsOf } from "../../uploads/take";
+import { csvsOf } from "../../uploads/accept";
 import { droppedFiles } from "../../uploads/dropped";
 import { PIPELINES, strayOf } from "../../uploads/keys";
 

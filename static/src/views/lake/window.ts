@@ -10,7 +10,7 @@ import {
 } from "../../components/grid/geometry";
 
 /** Overscan rows on each side. */
-const BESIDE = 10;
+const OVERSCAN_ROWS = 10;
 /** Delay before the bar is realigned, in milliseconds. */
 const SETTLE_MS = 150;
 
@@ -39,8 +39,8 @@ export function useWindow(total: number, rowPx: number) {
     if (!node) return;
     const { physical, virtual } = place.current;
     const height = node.clientHeight;
-    const first = Math.max(0, Math.floor(virtual / rowPx) - BESIDE);
-    const end = Math.ceil((virtual + height) / rowPx) + BESIDE;
+    const first = Math.max(0, Math.floor(virtual / rowPx) - OVERSCAN_ROWS);
+    const end = Math.ceil((virtual + height) / rowPx) + OVERSCAN_ROWS;
     const next = { first, end, height, shift: physical - virtual };
     setSeen((now) => (same(now, next) ? now : next));
   };

@@ -42,9 +42,9 @@ export interface Plan {
   parts: KeyedPart[];
 }
 
-const ASK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Polls without a due or active run before one is enqueued. */
-const LOOKS_MAX = 3;
+const IDLE_POLLS_MAX = 3;
 
 /** Creation of one pipeline; continues without the view, up to the run. */
 export class PipelineCreation {
@@ -168,7 +168,7 @@ export class PipelineCreation {
     const startsAutomatically =
       lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
     if (!startsAutomatically || this.asked) await this.ask(slug);
-    for (let idle = 0; ; await waited(ASK_MS)) {
+    for (let idle = 0; ; await waited(POLL_MS)) {
       const [due, newest] = await look(slug);
       const job = newest?.job_id === this.before ? undefined : newest;
       this.publish({ step: "run", due, ...(job ? { job } : {}) });
@@ -176,7 +176,7 @@ export class PipelineCreation {
       // A due run needs no watching.
       if (this.stopped && (due !== null || (job && isActive(job)))) return;
       idle = job || due !== null ? 0 : idle + 1;
-      if (idle >= LOOKS_MAX) await this.ask(slug);
+      if (idle >= IDLE_POLLS_MAX) await this.ask(slug);
     }
   }
 

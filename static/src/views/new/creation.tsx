@@ -49,7 +49,7 @@ export function CreationStep({ making, slug, onRetry, onEdit }: Props) {
       </ol>
       {failed && (
         <Failed
-          title={TROUBLE[failed.step]}
+          title={FAILURE_LABELS[failed.step]}
           error={failed.error}
           onRetry={onRetry}
           actions={
@@ -73,7 +73,7 @@ export function CreationStep({ making, slug, onRetry, onEdit }: Props) {
   );
 }
 
-const TROUBLE: Record<Step, string> = {
+const FAILURE_LABELS: Record<Step, string> = {
   create: "The pipeline wasn't created",
   config: "The config wasn't saved",
   upload: "Upload failed",
@@ -81,7 +81,7 @@ const TROUBLE: Record<Step, string> = {
   done: "",
 };
 
-export const troubleOf = (step: Step): string => TROUBLE[step];
+export const troubleOf = (step: Step): string => FAILURE_LABELS[step];
 
 function Mark({ here, failed }: { here: number; failed: boolean }) {
   const [tone, word]: [Tone, string] = failed

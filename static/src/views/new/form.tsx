@@ -282,7 +282,7 @@ function ProposedTable({ group, lakeKey, taken, locked, nameLocked, onOther, onD
   const proposal = state.value;
   const name = source.kind === "files" ? (source.files[0]?.name ?? "") : source.key;
   if (!proposal || proposal.phase === "staging" || proposal.phase === "inferring")
-    return <Looking name={name} proposal={proposal} />;
+    return <AnalysisPending name={name} proposal={proposal} />;
   if (proposal.phase === "failed")
     return (
       <Failed
@@ -318,7 +318,7 @@ function tableOf(stem: string): string | undefined {
   return name === "" ? undefined : name;
 }
 
-function Looking({ name, proposal }: { name: string; proposal: Proposal | undefined }) {
+function AnalysisPending({ name, proposal }: { name: string; proposal: Proposal | undefined }) {
   const sending = proposal?.phase === "staging" && proposal.total > 0;
   return (
     <div class="stack" role="status">

@@ -125,7 +125,7 @@ describe("draft", () => {
     expect(draft.columns.map(({ nullable }) => nullable)).toEqual([false, false]);
     const ticked = changed(draft.dialect, "null_values", ["", "N/A"]);
     expect(withNulls(draft.columns, ticked).map(({ nullable }) => nullable)).toEqual([false, true]);
-    // Those that the proposal ticks, too.
+    // Also null values that the proposal selects.
     const proposed = draftOf({ ...given, columns, csv: { null_values: ["", "N/A"] } });
     expect(proposed.columns.map(({ nullable }) => nullable)).toEqual([false, true]);
   });

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { stagePiece } from "./staging";
-import * as once from "../../uploads/once";
+import * as once from "../../uploads/upload-once";
 
 afterEach(() => vi.restoreAllMocks());
 

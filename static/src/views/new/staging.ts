@@ -8,14 +8,14 @@ import { api, ask, sendRaw } from "../../api/client";
 import { newDraft } from "../../api/drafts";
 import { ApiFailure } from "../../api/failure";
 import { persisted } from "../../browser/persisted";
-import { uploadOnce } from "../../uploads/once";
+import { uploadOnce } from "../../uploads/upload-once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { headOf, shapeOf } from "../../uploads/parts";
 import { compressionOf, stemOf } from "../../uploads/source-names";
 import { SAMPLE_BYTES_MAX, sampleOf, sampleOfStream, type Sample } from "./sample";
 
 /** Heartbeat interval of an open page; silent pages are gone. */
-const SEEN_MS = 30_000;
+const PAGE_HEARTBEAT_MS = 30_000;
 const SILENT_MS = 5 * 60_000;
 
 /** Larger files aren't checked for being blank. */
@@ -51,13 +51,13 @@ export interface Staged {
   ours: boolean;
 }
 
-/** Files that are sampled each, if their samples are not too large together. */
+/** Maximum number of files of which each is sampled, if their samples together are within the limit. */
 const FILES_MAX = 10;
 const FILES_BYTES_MAX = 32 << 20;
-/** Files that are sampled otherwise: the first, the last, and others in between. */
+/** Number of files sampled otherwise: the first, the last, and others in between. */
 const SPREAD_FILES = 4;
 
-/** The files that a proposal looks at. */
+/** The files that a proposal reads. */
 export function sampled(files: readonly File[]): File[] {
   const bytes = files.reduce((sum, { size }) => sum + Math.min(size, SAMPLE_BYTES_MAX), 0);
   if (files.length <= FILES_MAX && bytes <= FILES_BYTES_MAX) return [...files];
@@ -162,7 +162,7 @@ export async function stagePiece(
   for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, at + 1)) ends.push(at + afterLf);
   const isEnd = from + bytes.length >= file.size;
   const firsts = from === begin ? [0, ...ends] : ends;
-  // What precedes the first line break and follows the last one is a part of a row.
+  // The bytes before the first line break and after the last one are parts of rows.
   const last = isEnd ? bytes.length : (ends.at(-1) ?? 0);
   const start = (piece === "end" ? firsts.slice(-PIECE_LINES_MAX)[0] : firsts[0]) ?? last;
   const until = piece === "end" ? last : (firsts[PIECE_LINES_MAX] ?? last);
@@ -190,7 +190,7 @@ async function remove(key: string): Promise<void> {
 export function keepAlive(staged: Staged): () => void {
   const timer = setInterval(() => {
     left.value = left.value.map((one) => (one.key === staged.key ? { ...one, seen: Date.now() } : one));
-  }, SEEN_MS);
+  }, PAGE_HEARTBEAT_MS);
   const leave = () => void release(staged);
   window.addEventListener("pagehide", leave);
   return () => {

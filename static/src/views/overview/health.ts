@@ -27,7 +27,7 @@ export interface Facts {
   jobs: Job[];
   /** A published one that works, as far as known. */
   dashboard?: string | undefined;
-  /** Published ones that can't be shown with the present tables. */
+  /** Published ones that can't be shown with the current tables. */
   broken?: string[] | undefined;
   /** The tables compared with config and lake, once known. */
   status?: PipelineStatus | undefined;

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/preact-query";
 import { sendRaw } from "../../api/client";
 import { isDraft } from "../../api/drafts";
-import { CALM_MS, client, keys, LIVE_MS } from "../../api/queries";
+import { IDLE_POLL_MS, client, keys, LIVE_MS } from "../../api/queries";
 import type { PipelineDetail } from "../../api/types";
 import type { RunMark } from "../../runs/bars";
 
@@ -38,7 +38,7 @@ export const cardsQuery = () =>
       return cards;
     },
     select: (cards): Cards => ({ ...cards, pipelines: cards.pipelines.filter(({ slug }) => !isDraft(slug)) }),
-    refetchInterval: (query) => (query.state.data?.pipelines.some(isRunning) ? 2 * LIVE_MS : CALM_MS),
+    refetchInterval: (query) => (query.state.data?.pipelines.some(isRunning) ? 2 * LIVE_MS : IDLE_POLL_MS),
   });
 
 export const marksOf = (card: PipelineCard): RunMark[] =>

@@ -11,9 +11,9 @@ import { DropCsv } from "./drop";
 import { ImportPipeline } from "./import";
 import { makeBlank, makeSample, SAMPLE_SLUG } from "./make";
 
-type Way = "csv" | "blank" | "sample" | "import";
+type CreationMethod = "csv" | "blank" | "sample" | "import";
 
-const WAYS: Record<Way, string> = { csv: "From CSV", blank: "Blank", sample: "Sample", import: "Import" };
+const METHODS: Record<CreationMethod, string> = { csv: "From CSV", blank: "Blank", sample: "Sample", import: "Import" };
 
 /** Slug field, validated while typing. */
 function useSlug(first: string, taken: readonly string[]) {
@@ -125,13 +125,13 @@ function Sample({ taken }: { taken: readonly string[] }) {
 
 /** Methods to create a pipeline. */
 export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
-  const [way, setWay] = useState<Way>("csv");
+  const [way, setWay] = useState<CreationMethod>("csv");
   // A click outside doesn't close the dialog during an import.
   const [sending, setSending] = useState(false);
   return (
     <Dialog title="New pipeline" closable={!sending} onClose={onClose}>
       <div class="pipelines-ways" role="group" aria-label="Method">
-        {(Object.keys(WAYS) as Way[]).map((one) => (
+        {(Object.keys(METHODS) as CreationMethod[]).map((one) => (
           <Button
             key={one}
             variant={one === way ? "plain" : "quiet"}
@@ -139,7 +139,7 @@ export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onCl
             disabled={sending && one !== way}
             onClick={() => setWay(one)}
           >
-            {WAYS[one]}
+            {METHODS[one]}
           </Button>
         ))}
       </div>

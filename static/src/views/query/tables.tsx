@@ -14,7 +14,7 @@ import { StateNotice } from "../../shell/state-notice";
 import { OtherPipelines } from "./others";
 
 /** From this number of tables and columns on, a search field is shown. */
-const LOOK_MAX = 12;
+const UNSEARCHED_MAX = 12;
 
 /** Tables with matching columns, or with all columns if the table matches. */
 function matching(tables: Table[], text: string): Table[] {
@@ -50,7 +50,7 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
   return (
     <div ref={box}>
       <StateNotice slug={slug} />
-      {names > LOOK_MAX && (
+      {names > UNSEARCHED_MAX && (
         <div class="query-find">
           <TextField
             label="Search tables and columns"

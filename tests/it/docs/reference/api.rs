@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::fields::{Fields, cell, code};
 
 /// Codes that every route may return, listed once.
-const OF_ALL: &[&str] = &["invalid_request", "payload_too_large", "internal", "overloaded"];
+const COMMON_CODES: &[&str] = &["invalid_request", "payload_too_large", "internal", "overloaded"];
 /// Codes that every route under `/api/` may return.
 const OF_THE_API: &[&str] = &["kv_unavailable", "s3_error", "bucket_not_found", "unauthorized", "forbidden_origin"];
 
@@ -120,7 +120,7 @@ fn answers(fields: &Fields<'_>, operation: &Value) -> String {
         if said.split(", ").all(is_code) {
             let codes: Vec<String> = said
                 .split(", ")
-                .filter(|name| !OF_ALL.contains(name) && !OF_THE_API.contains(name))
+                .filter(|name| !COMMON_CODES.contains(name) && !OF_THE_API.contains(name))
                 .map(code)
                 .collect();
             if !codes.is_empty() {

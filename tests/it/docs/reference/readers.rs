@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lakemill::domain::pipeline::readers::{MEASURED, Measured, NAMES, ROWS};
+use lakemill::domain::pipeline::readers::{MEASURED, MeasuredVersion, NAMES, ROWS};
 
 fn label(row: &str) -> String {
     row.replace('|', "\\|")
@@ -11,7 +11,7 @@ fn label(row: &str) -> String {
 /// A table with a column per version of the families, followed by a sentence per difference with the affected versions.
 pub fn table(families: &str) -> String {
     let families: Vec<&str> = families.split_whitespace().collect();
-    let measured: Vec<&Measured> =
+    let measured: Vec<&MeasuredVersion> =
         MEASURED.iter().filter(|measured| families.contains(&measured.family.to_string().as_str())).collect();
     let mut text = "| type |".to_owned();
     for reader in &measured {
@@ -29,7 +29,7 @@ pub fn table(families: &str) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for reader in &measured {
         for row in ROWS {
-            let Some(harm) = reader.reading(row.label).and_then(|reading| reading.harm()) else { continue };
+            let Some(harm) = reader.reading(row.label).and_then(|reading| reading.consequence()) else { continue };
             let about = format!("{} {harm}", reader.family);
             match groups.iter_mut().find(|(own, _)| *own == about) {
                 Some((_, rows)) if rows.contains(&row.label) => {}

@@ -17,7 +17,7 @@ use lakemill::ports::store::{Bucket, WriteOptions, list_all};
 use lakemill::ports::{Kv, ObjectStore};
 
 use crate::model::world::Unobserved;
-use crate::support::lake::{SQL, Ticks, quick_folder};
+use crate::support::lake::{SQL, Ticks, in_memory_folder};
 use crate::support::manifests::Manifest;
 use crate::support::memory_store::MemoryStore;
 
@@ -26,7 +26,7 @@ const ACTIVE_MAX: usize = 10_000;
 
 /// A pipeline's tables.
 #[derive(Debug, Clone, Default)]
-pub struct Made {
+pub struct BuiltTables {
     /// By `pipeline/table`.
     pub manifests: BTreeMap<String, Manifest>,
     /// Tables whose manifest has a missing or wrong shard, by `pipeline/table`.
@@ -49,7 +49,7 @@ pub struct Found {
     /// Jobs in the queue that have not ended.
     pub active: u64,
     /// By pipeline.
-    pub made: BTreeMap<String, Made>,
+    pub made: BTreeMap<String, BuiltTables>,
 }
 
 impl Found {
@@ -60,7 +60,7 @@ impl Found {
             let slug = Slug::parse(name).unwrap();
             found.records.extend(records(store, &slug));
             found.active += kv.active(&slug, ACTIVE_MAX).unwrap().len() as u64;
-            found.made.insert((*name).to_owned(), Made::look(store, &slug, &mut known));
+            found.made.insert((*name).to_owned(), BuiltTables::look(store, &slug, &mut known));
         }
         found
     }
@@ -84,7 +84,7 @@ fn objects(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> BTreeMap<St
     list_all(store, bucket, prefix).unwrap().into_iter().map(|object| read(object.key)).collect()
 }
 
-impl Made {
+impl BuiltTables {
     fn look(store: &dyn ObjectStore, slug: &Slug, known: &mut Known) -> Self {
         let prefix = pipeline_prefix(slug);
         let lake = objects(store, Bucket::Lake, &prefix);
@@ -142,7 +142,7 @@ pub fn clean_store(slug: &Slug, config: &str, lake: &BTreeMap<String, Vec<u8>>) 
     for (key, bytes) in lake {
         fresh.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
     }
-    let (scratch, ticks) = (quick_folder(), Ticks::default());
+    let (scratch, ticks) = (in_memory_folder(), Ticks::default());
     let lease = LocalLease::next(&fresh, slug, &ticks).unwrap();
     let request = RunRequest {
         pipeline: &validate(config, &*SQL).unwrap(),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakemill::domain::job::JobStatus;
 
-pub use found::{Found, Made, clean_store, records};
+pub use found::{BuiltTables, Found, clean_store, records};
 pub use history::{History, Written};
 
 /// A violation.
@@ -59,7 +59,7 @@ impl Violation {
     }
 
     /// Something was done twice, or without a request.
-    pub fn is_double(&self) -> bool {
+    pub fn is_duplicate(&self) -> bool {
         match self {
             Self::RecordedAgain { .. } | Self::Unasked { .. } => true,
             Self::JobsOfWindow { jobs, .. } => *jobs > 1,
@@ -132,7 +132,7 @@ fn commits(history: &History, found: &Found) -> Vec<Violation> {
 }
 
 /// Compares the tables of a pipeline with a clean run of its lake.
-fn tables(made: &Made) -> Vec<Violation> {
+fn tables(made: &BuiltTables) -> Vec<Violation> {
     let mut all = Vec::new();
     all.extend(made.unreadable.iter().map(|table| Violation::Unreadable { table: table.clone() }));
     all.extend(made.intents.iter().map(|table| Violation::IntentLeft { table: table.clone() }));

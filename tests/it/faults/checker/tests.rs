@@ -7,7 +7,7 @@ use lakemill::domain::table_log::entries::SourceEntry;
 use lakemill::domain::table_log::root::{MANIFEST_VERSION, Root, Totals};
 use lakemill::domain::table_schema::StoredSchema;
 
-use super::{Found, History, Made, Violation, Written, violations};
+use super::{BuiltTables, Found, History, Violation, Written, violations};
 use crate::support::manifests::Manifest;
 
 fn job(attempt: u32) -> Job {
@@ -79,7 +79,7 @@ fn sound() -> (History, Found) {
         ..History::default()
     };
     let objects = [("k".to_owned(), "hash".to_owned())];
-    let made = Made {
+    let made = BuiltTables {
         unreadable: Vec::new(),
         manifests: [("p/t".to_owned(), manifest(7))].into(),
         intents: vec![],
@@ -99,7 +99,7 @@ fn check(change: impl FnOnce(&mut History, &mut Found)) -> Vec<Violation> {
     violations(&history, &found)
 }
 
-fn made(found: &mut Found) -> &mut Made {
+fn made(found: &mut Found) -> &mut BuiltTables {
     found.made.get_mut("p").unwrap()
 }
 

@@ -81,8 +81,8 @@ impl FaultProxy {
 
 /// A proxy for one worker, in front of the other proxy: it reports an upload to the warehouse in progress, and delays
 /// it for `time`.
-pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpProxy, Arc<Holding>) {
-    let holding = Arc::new(Holding::default());
+pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpProxy, Arc<ProxyControl>) {
+    let holding = Arc::new(ProxyControl::default());
     let (shared, prefix) = (Arc::clone(&holding), format!("/{warehouse}/"));
     let rule = move |passing: &mut ProxiedRequest| {
         let is_file = passing.method == "PUT" && passing.target.starts_with(&prefix);
@@ -99,7 +99,7 @@ pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpPr
 
 /// Commands and reports of such a proxy.
 #[derive(Debug, Default)]
-pub struct Holding {
+pub struct ProxyControl {
     /// Delay the next file.
     pub armed: AtomicBool,
     /// A file has just been delayed.

@@ -68,7 +68,7 @@ quick_set! {
 }
 
 #[test]
-fn windows_that_workers_race_for_and_die_at_give_one_job_each() {
+fn windows_with_racing_and_dying_workers_give_one_job_each() {
     let report = batches::raced(seed(), 60, 4, 10);
     println!("{}", report.line());
     assert!(report.violations.is_empty(), "{:#?}", report.violations);

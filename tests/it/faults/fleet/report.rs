@@ -50,7 +50,7 @@ impl RoundReport {
 
 fn losses(violations: &[Violation]) -> (usize, usize) {
     let count = |is: fn(&Violation) -> bool| violations.iter().filter(|violation| is(violation)).count();
-    (count(Violation::is_loss), count(Violation::is_double))
+    (count(Violation::is_loss), count(Violation::is_duplicate))
 }
 
 fn listed(counts: &BTreeMap<String, u64>) -> String {

@@ -28,7 +28,7 @@ pub const ATTEMPTS_MAX: u32 = 5;
 /// Lock TTL: a process that pauses for longer has lost its lock.
 pub const LOCK_TTL: Duration = Duration::from_millis(4_000);
 /// Longest wait for anything, plus a time per pipeline.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 const PATIENCE_EACH: Duration = Duration::from_millis(900);
 /// Prefix of counters of faults at failpoints.
 pub const KILLED: &str = "kill -9 at ";
@@ -260,7 +260,7 @@ impl Round {
 
     /// Keeps the workers running until a condition holds.
     pub fn until(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> bool) {
-        let patience = PATIENCE + PATIENCE_EACH * self.pipelines.len() as u32;
+        let patience = TEST_TIMEOUT + PATIENCE_EACH * self.pipelines.len() as u32;
         let until = Instant::now() + patience;
         while !look(self) {
             assert!(Instant::now() < until, "waited {} s for {what}", patience.as_secs());
@@ -270,7 +270,7 @@ impl Round {
     }
 
     /// Jobs without a record may be lost with the data of the key-value store.
-    pub fn excuse(&mut self) {
+    pub fn allow_lost_jobs(&mut self) {
         let recorded: Vec<String> =
             self.pipelines.iter().flat_map(|name| records(&*self.site.store, &slug(name)).into_keys()).collect();
         let mut history = self.proxy.history.lock().unwrap();
@@ -324,7 +324,7 @@ impl Round {
         jobs.excused = history.excused.iter().filter(|id| !found.records.contains_key(*id)).count() as u64;
         for (what, count) in [
             ("S3 requests disturbed", self.proxy.struck.load(Ordering::SeqCst)),
-            ("connections to Redis cut", self.cutter.struck() as u64),
+            ("connections to Redis cut", self.cutter.failed_requests() as u64),
         ] {
             self.count(what, count);
         }

@@ -21,7 +21,7 @@ use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 use lakemill::ports::store::{Bucket, ObjectStore, WriteOptions};
 use lakemill::runtime::simulation;
 
-use super::world::{CLAIMS, Fate, Mutation, World};
+use super::world::{CLAIMS, CallOutcome, Mutation, World};
 use crate::faults::checker::Written;
 
 /// How long an unavailable server blocks a caller.
@@ -61,7 +61,7 @@ impl SimKv {
         if world.is_kv_full() && kind == Kind::Write {
             return Err(KvError::Refused { operation: name, reason: "out of memory".into() });
         }
-        if fate == Fate::Error {
+        if fate == CallOutcome::Error {
             if !tick {
                 world.scheduler.note(self.process, format!("{name} fails"));
             }
@@ -69,11 +69,11 @@ impl SimKv {
         }
         let done = op(&world.kv);
         if !tick {
-            let how = if fate == Fate::LostReply { "whose reply is lost" } else { "" };
+            let how = if fate == CallOutcome::LostReply { "whose reply is lost" } else { "" };
             world.scheduler.note(self.process, format!("{name} {how} -> {}", short(&format!("{done:?}"))));
-            world.come_back(self.process);
+            world.send_response(self.process);
         }
-        if fate == Fate::LostReply { Err(away()) } else { done }
+        if fate == CallOutcome::LostReply { Err(away()) } else { done }
     }
 
     fn wake_claims(&self) {
@@ -92,7 +92,7 @@ impl SimKv {
         let lease = self.world.held_back.lock().unwrap().remove(job_id.as_str());
         let Some((key, bytes)) = lease else { return };
         // A call with the usual faults.
-        if self.world.set_out(self.process, false) == Fate::Error {
+        if self.world.set_out(self.process, false) == CallOutcome::Error {
             return;
         }
         self.world.store.put(Bucket::Pipelines, &key, &bytes, &WriteOptions::default()).unwrap();

@@ -311,7 +311,7 @@ impl Thread {
     }
 
     /// False if the process is dead.
-    fn give_way(&self, place: usize, at_most: Duration) -> bool {
+    fn yield_turn(&self, place: usize, at_most: Duration) -> bool {
         let mut inner = self.lock();
         if inner.processes[self.process].dead {
             return false;
@@ -334,7 +334,7 @@ impl Simulation for Thread {
     }
 
     fn wait(&self, place: usize, at_most: Duration) {
-        if !self.give_way(place, at_most) {
+        if !self.yield_turn(place, at_most) {
             resume_unwind(Box::new(Killed) as Box<dyn Any + Send>);
         }
     }
@@ -377,7 +377,7 @@ impl Simulation for Thread {
     fn join(&self, child: &dyn Simulation) {
         let child = child.number();
         while !matches!(self.lock().tasks[child].state, State::Ended) {
-            if !self.give_way(ENDS + child, Duration::MAX) {
+            if !self.yield_turn(ENDS + child, Duration::MAX) {
                 return;
             }
         }

@@ -18,7 +18,7 @@ use lakemill::worker::{Lifetime, Stopping, Worker, WorkerOptions, WorkerParts, W
 use super::kv::SimKv;
 use super::scheduler::Scheduler;
 use super::store::SimStore;
-use super::world::{Mutation, Odds, ProcessClock, World};
+use super::world::{FaultProbabilities, Mutation, ProcessClock, World};
 use crate::faults::checker::{Found, Violation, violations};
 
 static EXPRESSIONS: LazyLock<Arc<DuckExpressions>> = LazyLock::new(Arc::default);
@@ -237,7 +237,7 @@ impl Play {
     }
 
     fn rough(&self) {
-        self.world.set_odds(Odds::ROUGH);
+        self.world.set_fault_probabilities(FaultProbabilities::ROUGH);
         let mut lost_data = self.below(8) != 0;
         while self.scheduler().now() < ROUGH && !self.scheduler().is_overrun() {
             self.world.pause(Duration::from_millis(1 + self.below(PAUSE_MS)));

@@ -14,7 +14,7 @@ use lakemill::ports::store::{
 };
 use lakemill::runtime::simulation;
 
-use super::world::{Fate, LateWrite, Mutation, World};
+use super::world::{CallOutcome, LateWrite, Mutation, World};
 use crate::faults::checker::Written;
 
 /// How long an unavailable store blocks a caller.
@@ -47,7 +47,7 @@ impl SimStore {
             world.pause(TIMEOUT);
             return Err(lost());
         }
-        if fate == Fate::Error {
+        if fate == CallOutcome::Error {
             self.note(name, bucket, key, "fails");
             return Err(lost());
         }
@@ -60,9 +60,9 @@ impl SimStore {
             Err(StoreError::LeaseLost(_)) => "is refused: the lease is lost",
             Err(_) => "is refused",
         };
-        self.note(name, bucket, key, if fate == Fate::LostReply { "loses its reply" } else { outcome });
-        world.come_back(self.process);
-        if fate == Fate::LostReply { Err(lost()) } else { done }
+        self.note(name, bucket, key, if fate == CallOutcome::LostReply { "loses its reply" } else { outcome });
+        world.send_response(self.process);
+        if fate == CallOutcome::LostReply { Err(lost()) } else { done }
     }
 
     fn note(&self, name: &str, bucket: Bucket, key: &str, how: &str) {
@@ -70,7 +70,7 @@ impl SimStore {
     }
 
     /// Sends a write whose sender gets no response.
-    fn depart(&self, bucket: Bucket, lease: Option<&dyn Lease>, what: LateWrite) -> StoreResult<()> {
+    fn send_write(&self, bucket: Bucket, lease: Option<&dyn Lease>, what: LateWrite) -> StoreResult<()> {
         if let Some(lease) = lease {
             lease.remaining()?;
         }
@@ -108,7 +108,7 @@ impl SimStore {
                     Mutation::LateWritesUnchecked => Precondition::None,
                     _ => options.precondition,
                 };
-                self.depart(
+                self.send_write(
                     bucket,
                     options.lease,
                     LateWrite::Put { key: key.into(), bytes: bytes.to_vec(), precondition },
@@ -185,7 +185,7 @@ impl ObjectStore for SimStore {
         let first = keys.first().map_or("", String::as_str);
         self.call(("delete", bucket, first), || {
             if self.world.is_late(self.process, bucket, true) {
-                self.depart(bucket, options.lease, LateWrite::Delete { keys: keys.to_vec() })?;
+                self.send_write(bucket, options.lease, LateWrite::Delete { keys: keys.to_vec() })?;
                 return Err(Self::transient(bucket, first, "delete"));
             }
             match self.world.mutation {

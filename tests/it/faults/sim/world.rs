@@ -13,7 +13,7 @@ use lakemill::runtime::simulation;
 
 use super::scheduler::Scheduler;
 use crate::faults::checker::{History, Written};
-use crate::support::lake::quick_folder;
+use crate::support::lake::in_memory_folder;
 use crate::support::memory_store::MemoryStore;
 
 /// Start of the simulated time.
@@ -45,7 +45,7 @@ pub enum Mutation {
 
 /// Fault rates, in 1,000 calls.
 #[derive(Debug, Clone, Copy)]
-pub struct Odds {
+pub struct FaultProbabilities {
     pub error: u64,
     pub lost_reply: u64,
     pub freeze: u64,
@@ -54,8 +54,8 @@ pub struct Odds {
     pub late: u64,
 }
 
-impl Odds {
-    pub const CALM: Self = Self { error: 0, lost_reply: 0, freeze: 0, crash: 0, late: 0 };
+impl FaultProbabilities {
+    pub const NO_FAULTS: Self = Self { error: 0, lost_reply: 0, freeze: 0, crash: 0, late: 0 };
     pub const ROUGH: Self = Self { error: 15, lost_reply: 15, freeze: 4, crash: 5, late: 12 };
 }
 
@@ -78,7 +78,7 @@ pub struct World {
 }
 
 struct Faults {
-    odds: Odds,
+    odds: FaultProbabilities,
     kv_away_until: Duration,
     kv_full_until: Duration,
     store_away_until: Duration,
@@ -101,7 +101,7 @@ pub enum LateWrite {
 
 /// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CallOutcome {
     Good,
     /// It fails without effect.
     Error,
@@ -147,11 +147,11 @@ impl World {
     pub fn new(seed: u64, mutation: Mutation, lock_ttl: Duration, attempts_max: u32) -> Self {
         let scheduler = Scheduler::new(seed);
         let clock: Arc<dyn Clock> = Arc::new(TrueClock(scheduler.clone()));
-        let folder = quick_folder();
+        let folder = in_memory_folder();
         let db = folder.path().join("kv.db");
         let kv = SqliteKv::open(SqliteOptions { path: db.clone(), clock: Arc::clone(&clock) }).unwrap();
         let faults = Faults {
-            odds: Odds::CALM,
+            odds: FaultProbabilities::NO_FAULTS,
             kv_away_until: Duration::ZERO,
             kv_full_until: Duration::ZERO,
             store_away_until: Duration::ZERO,
@@ -162,7 +162,7 @@ impl World {
             kv,
             db,
             store: MemoryStore::new().timed_by(clock),
-            scratch: quick_folder(),
+            scratch: in_memory_folder(),
             mutation,
             lock_ttl,
             faults: Mutex::new(faults),
@@ -179,7 +179,7 @@ impl World {
         self.faults.lock().unwrap()
     }
 
-    pub fn set_odds(&self, odds: Odds) {
+    pub fn set_fault_probabilities(&self, odds: FaultProbabilities) {
         self.faults().odds = odds;
     }
 
@@ -209,7 +209,7 @@ impl World {
 
     pub fn end_faults(&self) {
         let mut faults = self.faults();
-        faults.odds = Odds::CALM;
+        faults.odds = FaultProbabilities::NO_FAULTS;
         let past = Duration::ZERO;
         (faults.kv_away_until, faults.kv_full_until) = (past, past);
         (faults.store_away_until, faults.disk_full_until) = (past, past);
@@ -329,28 +329,28 @@ impl World {
     }
 
     /// Starts a call and decides its fate. `rare`: a call that is polled repeatedly while idle.
-    pub fn set_out(&self, process: usize, rare: bool) -> Fate {
+    pub fn set_out(&self, process: usize, rare: bool) -> CallOutcome {
         self.scheduler.unwind_if_killed(process);
         let odds = self.faults().odds;
         if rare {
             self.pause(Duration::from_millis(1));
-            return if self.scheduler.happens(odds.error / 4) { Fate::Error } else { Fate::Good };
+            return if self.scheduler.happens(odds.error / 4) { CallOutcome::Error } else { CallOutcome::Good };
         }
         self.disturb(process, odds);
         self.pause(self.latency());
         if self.scheduler.happens(odds.error) {
             self.count("call failed");
-            return Fate::Error;
+            return CallOutcome::Error;
         }
         if self.scheduler.happens(odds.lost_reply) {
             self.count("reply lost");
-            return Fate::LostReply;
+            return CallOutcome::LostReply;
         }
-        Fate::Good
+        CallOutcome::Good
     }
 
     /// The response is in flight.
-    pub fn come_back(&self, process: usize) {
+    pub fn send_response(&self, process: usize) {
         let odds = self.faults().odds;
         if odds.error > 0 && self.scheduler.below(4) == 0 {
             self.disturb(process, odds);
@@ -359,7 +359,7 @@ impl World {
     }
 
     /// The process may pause or die here.
-    fn disturb(&self, process: usize, odds: Odds) {
+    fn disturb(&self, process: usize, odds: FaultProbabilities) {
         // Clients outside the processes continue.
         if process == 0 {
             return;

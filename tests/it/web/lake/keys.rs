@@ -53,7 +53,7 @@ fn refused() -> Vec<String> {
 const MALFORMED: [&str; 8] = ["%00", "a%00b", "%", "%2", "%zz", "%c0%ae%c0%ae%c0%afx", "%ff", "%ed%a0%80"];
 
 /// Unusual, but valid: they are decoded only once.
-const ODD: [&str; 7] = ["a%252fb%255cc", "%EF%BC%8Ex", "...", "100%25", "a+b%2Bc%26d%3D%3F%23.csv", "C:x", "~"];
+const UNUSUAL: [&str; 7] = ["a%252fb%255cc", "%EF%BC%8Ex", "...", "100%25", "a+b%2Bc%26d%3D%3F%23.csv", "C:x", "~"];
 
 #[test]
 fn traversal_keys_are_rejected_by_every_route() {
@@ -99,7 +99,7 @@ fn keys_are_percent_decoded_once() {
         let site = Site::new(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
-        for key in ODD {
+        for key in UNUSUAL {
             let path = format!("/api/lake?key=odd/{key}");
             let stored = browser.send("PUT", &path, &[], key.as_bytes());
             assert_eq!(stored.status, 201, "{key}: {}", stored.text());

@@ -89,7 +89,7 @@ fn invalid_line_requests_are_rejected() {
         get(&browser, "nothing.csv", "").refused(404, "object_not_found");
         get(&browser, "../x.csv", "").refused(400, "invalid_key");
         browser.get("/api/lake/lines").refused(400, "invalid_request");
-        // Of an archive that expands without end only a part is read.
+        // Only a part of a decompression bomb is read.
         let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
         bomb.write_all(&[b'x'; 1 << 20]).unwrap();
         site.put("trips", "bomb.csv.gz", bomb.finish().unwrap().repeat(300));

@@ -49,7 +49,7 @@ fn move_interrupted_before_deletion_can_be_resumed() {
         assert_eq!(keys(&level(&browser, "in/")), [""; 0]);
         assert!(download(&browser, "pipelines/trips/a.csv").ok().body == body);
         assert_eq!(site.kv.counts().unwrap().windows, 1, "its run is asked for");
-        // Of the same length, but different.
+        // Same length, different content.
         let mut other = body.clone();
         *other.last_mut().unwrap() = 8;
         put(&site, "in/a.csv", &other);

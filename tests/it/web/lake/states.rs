@@ -38,7 +38,7 @@ fn listing_shows_file_states_by_table() {
         });
         assert_eq!(response, expected);
         assert_eq!(states(&trips.browser, "pipelines/trips/other/"), json!({ "a.csv": state(&[], "not_read", None) }));
-        // Of the same size, written immediately after.
+        // Same size, written immediately after.
         trips.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,q,\n");
         let response = states(&trips.browser, "pipelines/trips/in/");
         assert_eq!((&response["a.csv"], &response["b.csv"]), (&read, &state(&["t"], "changed", Some(0))));
@@ -97,7 +97,7 @@ fn unreadable_config_or_manifest_makes_states_unknown() {
 }
 
 #[test]
-fn file_states_only_read_what_changed() {
+fn file_states_read_only_changed_objects() {
     let trips = TripsSite::on(Site::new(Kind::Fleet));
     let path = "pipelines/trips/in/";
     states(&trips.browser, path);

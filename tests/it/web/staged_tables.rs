@@ -33,7 +33,7 @@ fn trees(cache: &Path) -> Vec<(PathBuf, Identity)> {
     tables.filter_map(|table| std::fs::metadata(&table).ok().map(|meta| (table, identity(meta)))).collect()
 }
 
-/// Those returned by their query.
+/// Staged tables that their query returned.
 fn idle(cache: &Path) -> BTreeSet<Identity> {
     let own = |(table, identity): (PathBuf, Identity)| {
         let folder = table.parent()?.file_name()?.to_str()?;

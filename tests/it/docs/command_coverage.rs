@@ -128,7 +128,7 @@ fn commands(page: &Page) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn every_indented_command_is_tried_somewhere_or_it_is_said_why_not() {
+fn every_indented_command_is_tested_or_exempted() {
     let mut used = vec![false; COMMANDS.len()];
     let mut faults = Vec::new();
     for page in pages() {

@@ -7,7 +7,7 @@ use super::param::OptionsQuery;
 
 /// A reference to a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+pub struct ColumnReference {
     /// The position of the reference, relative to its panel or parameter (a JSON Pointer).
     pub at: String,
     pub column: String,
@@ -18,11 +18,11 @@ pub struct Need {
 }
 
 #[derive(Default)]
-struct Needs(Vec<Need>);
+struct ColumnReferences(Vec<ColumnReference>);
 
-impl Needs {
+impl ColumnReferences {
     fn add(&mut self, at: impl Into<String>, column: &str, family: Option<ValueClass>, purpose: &'static str) {
-        self.0.push(Need { at: at.into(), column: column.to_owned(), family, purpose });
+        self.0.push(ColumnReference { at: at.into(), column: column.to_owned(), family, purpose });
     }
 
     fn named(&mut self, at: &str, column: &str) {
@@ -39,7 +39,7 @@ impl Needs {
     }
 
     fn formatted(&mut self, at: &str, column: &str, format: Option<Format>, least: Option<ValueClass>) {
-        match (least, format.and_then(Format::needs)) {
+        match (least, format.and_then(Format::column_references)) {
             (Some(family), _) => self.add(at, column, Some(family), "it is drawn or aggregated"),
             (None, Some(family)) => self.add(at, column, Some(family), "its format requires it"),
             (None, None) => self.named(at, column),
@@ -75,67 +75,72 @@ impl Needs {
 const NUMBER: Option<ValueClass> = Some(ValueClass::Number);
 
 /// The columns that a panel requires.
-pub fn needs(panel: &Panel) -> Vec<Need> {
-    let mut needs = Needs::default();
+pub fn column_references(panel: &Panel) -> Vec<ColumnReference> {
+    let mut column_references = ColumnReferences::default();
     match panel {
         Panel::Kpi(panel) => {
             let value = &panel.value;
             match value.aggregate {
-                Some(aggregate) => needs.aggregate("/value/field", &value.field, aggregate, value.format),
-                None => needs.formatted("/value/field", &value.field, value.format, None),
+                Some(aggregate) => column_references.aggregate("/value/field", &value.field, aggregate, value.format),
+                None => column_references.formatted("/value/field", &value.field, value.format, None),
             }
         }
         Panel::Line(panel) => {
-            needs.named("/x", &panel.x);
-            needs.fields("/y", &panel.y, NUMBER);
-            needs.optional("/series", panel.series.as_ref());
+            column_references.named("/x", &panel.x);
+            column_references.fields("/y", &panel.y, NUMBER);
+            column_references.optional("/series", panel.series.as_ref());
         }
         Panel::Area(panel) => {
-            needs.named("/x", &panel.x);
-            needs.fields("/y", &panel.y, NUMBER);
-            needs.optional("/series", panel.series.as_ref());
+            column_references.named("/x", &panel.x);
+            column_references.fields("/y", &panel.y, NUMBER);
+            column_references.optional("/series", panel.series.as_ref());
         }
         Panel::Bar(panel) => {
-            needs.named("/x", &panel.x);
-            needs.fields("/y", &panel.y, NUMBER);
-            needs.optional("/series", panel.series.as_ref());
+            column_references.named("/x", &panel.x);
+            column_references.fields("/y", &panel.y, NUMBER);
+            column_references.optional("/series", panel.series.as_ref());
         }
         Panel::Pie(panel) => {
-            needs.named("/x", &panel.x);
-            needs.field("/y", &panel.y, NUMBER);
+            column_references.named("/x", &panel.x);
+            column_references.field("/y", &panel.y, NUMBER);
         }
         Panel::Scatter(panel) => {
-            needs.field("/x", &panel.x, None);
-            needs.field("/y", &panel.y, None);
-            needs.optional("/series", panel.series.as_ref());
+            column_references.field("/x", &panel.x, None);
+            column_references.field("/y", &panel.y, None);
+            column_references.optional("/series", panel.series.as_ref());
             if let Some(size) = &panel.size {
-                needs.add("/size", size, NUMBER, "it is drawn or aggregated");
+                column_references.add("/size", size, NUMBER, "it is drawn or aggregated");
             }
-            needs.optional("/label", panel.label.as_ref());
+            column_references.optional("/label", panel.label.as_ref());
         }
         Panel::Heatmap(panel) => {
-            needs.named("/x", &panel.x);
-            needs.named("/y", &panel.y);
-            needs.field("/value", &panel.value, NUMBER);
+            column_references.named("/x", &panel.x);
+            column_references.named("/y", &panel.y);
+            column_references.field("/value", &panel.value, NUMBER);
         }
-        Panel::Table(panel) => needs.fields("/columns", &panel.columns, None),
+        Panel::Table(panel) => column_references.fields("/columns", &panel.columns, None),
         Panel::Pivot(panel) => {
-            needs.fields("/rows", &panel.rows, None);
-            needs.fields("/columns", &panel.columns, None);
+            column_references.fields("/rows", &panel.rows, None);
+            column_references.fields("/columns", &panel.columns, None);
             for (index, value) in panel.values.iter().enumerate() {
-                needs.aggregate(&format!("/values/{index}/field"), &value.field, value.aggregate, value.format);
+                column_references.aggregate(
+                    &format!("/values/{index}/field"),
+                    &value.field,
+                    value.aggregate,
+                    value.format,
+                );
             }
         }
         Panel::Markdown(_) => {}
     }
-    needs.0
+    column_references.0
 }
 
 /// The columns that options require.
-pub(super) fn options_needs(options: &OptionsQuery) -> Vec<Need> {
-    let mut needs = Needs::default();
+pub(super) fn options_column_references(options: &OptionsQuery) -> Vec<ColumnReference> {
+    let mut column_references = ColumnReferences::default();
     // The default is the column `value`.
-    needs.named("/options/value", &options.value);
-    needs.optional("/options/label", options.label.as_ref());
-    needs.0
+    column_references.named("/options/value", &options.value);
+    column_references.optional("/options/label", options.label.as_ref());
+    column_references.0
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::archive::{export, forged, import, import_as, left_in_scratch, unzipped};
 use super::lake::{download, encoded, keys, level};
-use super::lifecycle::{content, has_run, objects, rests, slugs};
+use super::lifecycle::{assert_nothing_to_do, content, has_run, objects, slugs};
 use super::on_both;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site, slug};
@@ -56,7 +56,7 @@ fn everything(site: &Site) -> BTreeMap<Bucket, Vec<String>> {
 
 #[test]
 fn keys_with_empty_segments_are_fully_usable() {
-    let site = Site::of_any_keys();
+    let site = Site::with_any_keys();
     lay_out(&site, "p");
     let (_worker, web) = site.worker_and_web();
     let browser = Browser::log_in(&web);
@@ -66,7 +66,7 @@ fn keys_with_empty_segments_are_fully_usable() {
     let table = &result.tables["t"];
     assert_eq!((table.sources_read, table.rows_written, table.rows_rejected), (2, 2, 1));
     assert_eq!(result.skipped_files, [""; 0]);
-    rests(&site, "p");
+    assert_nothing_to_do(&site, "p");
 
     let top = level(&browser, "pipelines/p/");
     assert_eq!((&top["folders"], keys(&top)), (&json!(["pipelines/p//", "pipelines/p/in/"]), vec!["pipelines/p/"]));
@@ -99,7 +99,7 @@ fn keys_with_empty_segments_are_fully_usable() {
 
 #[test]
 fn keys_with_empty_segments_are_renamed_and_deleted_with_their_pipeline() {
-    let site = Site::of_any_keys();
+    let site = Site::with_any_keys();
     lay_out(&site, "p");
     let (_worker, web) = site.worker_and_web();
     let browser = Browser::log_in(&web);
@@ -109,13 +109,13 @@ fn keys_with_empty_segments_are_renamed_and_deleted_with_their_pipeline() {
     browser.patch("/api/pipelines/p", &json!({ "newSlug": "q" })).ok();
     assert_eq!((content(&site, "q"), slugs(&browser)), (before.clone(), vec!["q".to_owned()]));
     has_all(&site, "q");
-    rests(&site, "q");
+    assert_nothing_to_do(&site, "q");
 
     let archive = export(&browser, "q");
     import_as(&browser, "r", &archive).ok();
     assert_eq!(content(&site, "r"), before);
     has_all(&site, "r");
-    rests(&site, "r");
+    assert_nothing_to_do(&site, "r");
 
     for name in ["q", "r"] {
         browser.delete(&format!("/api/pipelines/{name}")).ok();
@@ -136,7 +136,7 @@ fn keys_with_empty_segments_are_renamed_and_deleted_with_their_pipeline() {
 #[test]
 fn import_detects_stores_without_empty_segments_before_writing() {
     let archive = {
-        let site = Site::of_any_keys();
+        let site = Site::with_any_keys();
         lay_out(&site, "p");
         export(&Browser::log_in(&site.web()), "p")
     };
@@ -159,7 +159,7 @@ fn import_detects_stores_without_empty_segments_before_writing() {
 }
 
 #[test]
-fn pipelines_with_odd_keys_round_trip_through_export() {
+fn pipelines_with_unusual_keys_round_trip_through_export() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -199,7 +199,7 @@ fn pipelines_with_odd_keys_round_trip_through_export() {
 /// Not addressable by a request: HTTP clients and proxies resolve a `..` in a path.
 #[test]
 fn pipeline_with_unreachable_object_is_neither_exported_nor_deleted() {
-    let site = Site::of_any_keys();
+    let site = Site::with_any_keys();
     lay_out(&site, "p");
     let web = site.web();
     let browser = Browser::log_in(&web);

@@ -23,7 +23,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 type Config<T> = Result<WithWarnings<T>, EnvironmentError>;
 
 /// The configs, and the stores opened so far.
-pub(super) struct Surroundings {
+pub(super) struct DoctorContext {
     pub(super) worker: Config<WorkerConfig>,
     pub(super) web: Config<WebConfig>,
     pub(super) objects: Config<ObjectStoreConfig>,
@@ -44,16 +44,16 @@ pub(super) enum Missing {
     CannotBeOpened(String),
 }
 
-impl Surroundings {
+impl DoctorContext {
     pub(super) fn of(env: &Environment<'_>) -> Self {
-        Self::of_both(env, env, false)
+        Self::for_both(env, env, false)
     }
 
     /// The addresses that the services of a `lakemill up` recorded in its folder.
     ///
     /// # Errors
     /// As [`Embedded::addresses`].
-    pub(super) fn of_folder(embedded: &Embedded, process: &Environment<'_>) -> Result<Self, String> {
+    pub(super) fn for_folder(embedded: &Embedded, process: &Environment<'_>) -> Result<Self, String> {
         let addresses = embedded.addresses()?;
         let worker_url = addresses.map(|at| format!("http://{}", own_address(at.worker.ip(), at.worker.port())));
         let of = |address: Option<SocketAddr>, name: &str| match (name, address) {
@@ -65,10 +65,10 @@ impl Surroundings {
         let of_worker = |name: &str| of(addresses.map(|at| at.worker), name);
         let of_web = |name: &str| of(addresses.map(|at| at.web), name);
         let env = |get| Environment { get, read: process.read };
-        Ok(Self::of_both(&env(&of_worker), &env(&of_web), true))
+        Ok(Self::for_both(&env(&of_worker), &env(&of_web), true))
     }
 
-    fn of_both(env: &Environment<'_>, of_web: &Environment<'_>, is_folder: bool) -> Self {
+    fn for_both(env: &Environment<'_>, of_web: &Environment<'_>, is_folder: bool) -> Self {
         Self {
             worker: WorkerConfig::from_env(env),
             web: WebConfig::from_env(of_web),
