@@ -121,6 +121,32 @@ test("deleting lists what is lost and requires the slug", async ({ page, api }) 
   expect(await api.get<string[]>("/api/pipelines")).not.toContain("del");
 });
 
+test("renaming and deleting wait for a run in progress", async ({ page, api, watch }) => {
+  watch.expected.push(/409/);
+  await api.post("/api/pipelines", { slug: "busy", template: "blank" });
+  let refusals = 0;
+  await page.route("**/api/pipelines/busy*", async (route) => {
+    if (refusals >= 2) return route.continue();
+    refusals += 1;
+    const json = { error: "pipeline_busy", message: "the pipeline `busy` has a run in progress", request_id: "r" };
+    await route.fulfill({ status: 409, json });
+  });
+  await page.goto("/");
+  await choose(page, "busy", "Rename…");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("New slug").fill("busy-after");
+  await dialog.getByRole("button", { name: "Rename", exact: true }).click();
+  await expect(dialog.getByText("A run is in progress. The pipeline will be renamed when the run ends.")).toBeVisible();
+  await expect(card(page, "busy-after")).toBeVisible();
+
+  refusals = 0;
+  await choose(page, "busy-after", "Delete…");
+  await dialog.getByLabel("Type busy-after to confirm").fill("busy-after");
+  await dialog.getByRole("button", { name: "Delete busy-after" }).click();
+  await expect(dialog.getByText("A run is in progress. The pipeline will be deleted when the run ends.")).toBeVisible();
+  await expect(card(page, "busy-after")).toHaveCount(0);
+});
+
 test("an export can be imported under another slug, and an invalid archive changes nothing", async ({
   page,
   api,

@@ -287,7 +287,8 @@ fn disk_that_is_nearly_full_is_notified_once() {
     await_all_sent(&site, &sink);
     worker.kill();
     assert_eq!(sink.events("disk_nearly_full").len(), 1);
-    let _worker = site.worker_with(&[("FAILPOINTS", "notify::check_every_ms=return(100)")]);
+    let free = "notify::check_every_ms=return(100);disk::free_bytes=return(1000000000000000)";
+    let _worker = site.worker_with(&[("FAILPOINTS", free)]);
     await_that("the recovery", || !sink.events("recovered").is_empty());
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use ureq::Proxy;
 
 use super::check::CheckResult;
-use super::surroundings::Surroundings;
+use super::context::DoctorContext;
 use crate::config::{CatalogAccess, NetworkConfig, StoreCredentials, StoreEndpoint, shown_proxy};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-pub(super) fn routes(around: &Surroundings) -> Vec<CheckResult> {
+pub(super) fn routes(around: &DoctorContext) -> Vec<CheckResult> {
     let Ok(objects) = &around.objects else {
         return vec![CheckResult::skipped("the environment doesn't set the object store")];
     };
@@ -43,7 +43,7 @@ fn reached(name: &str, proxy: &Proxy) -> CheckResult {
 }
 
 /// The services outside that the environment names, and their URLs.
-fn services(around: &Surroundings) -> Vec<(&'static str, String)> {
+fn services(around: &DoctorContext) -> Vec<(&'static str, String)> {
     let mut services = Vec::new();
     if let Ok(objects) = &around.objects {
         if let StoreEndpoint::S3(url) = &objects.config.endpoint {

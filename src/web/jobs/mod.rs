@@ -39,7 +39,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
             "/api/p/{pipeline}/dry-runs",
             "jobs.dry_run",
             "Starts a run of the config in the body over all files, which writes nothing",
-            act::dry_run,
+            actions::dry_run,
         )
         .takes::<Value>(CONFIG_BYTES_MAX as u64)
         .answers::<Job>(202, "the job, queued; once it has ended, it can be read for an hour")

@@ -1226,7 +1226,7 @@ export interface components {
         };
         /** @description A table or a column that has another name in the stored config. */
         ConfigRename: {
-            /** @description The present name of a column's table; null for a table. */
+            /** @description The current name of a column's table; null for a table. */
             table: string | null;
             from: string;
             to: string;
@@ -1603,7 +1603,7 @@ export interface components {
             why: string;
             /**
              * Format: uint64
-             * @description Cells that are no null.
+             * @description Cells that are not null.
              */
             values: number;
             /**
@@ -2275,7 +2275,7 @@ export interface components {
             pipelines: components["schemas"]["Detail"][];
             /** @description More pipelines exist. */
             truncated: boolean;
-            /** @description Recent jobs of some pipelines are missing, since reading them would take too long; retry. */
+            /** @description RecentJobs jobs of some pipelines are missing, since reading them would take too long; retry. */
             recent_truncated: boolean;
         };
         Detail: {
@@ -2625,7 +2625,7 @@ export interface components {
             /** @description Present unless the tables were written under the current config. */
             config?: components["schemas"]["ConfigStatus"] | null;
         };
-        /** @description The versions of a table: the present one, and those that `keep_history` keeps. */
+        /** @description The versions of a table: the current one, and those that `keep_history` keeps. */
         Commits: {
             commits: components["schemas"]["Commit"][];
             /** Format: uint64 */

@@ -4,6 +4,7 @@ import { api, ask } from "../api/client";
 import { dashboardsQuery, keys, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { renameStar } from "../api/settings";
 import { walk, type WalkResult } from "../api/walk";
+import { useWhenIdle } from "../api/when-idle";
 import { Confirm } from "../components/dialog";
 import { TextField } from "../components/field";
 import { Note } from "../components/states";
@@ -27,13 +28,15 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
   const [name, setName] = useState(slug);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<string>();
+  const { waiting, whenIdle } = useWhenIdle();
   const fault = name === slug ? undefined : slugFault(name);
   const ready = name !== slug && fault === undefined;
   const rename = async () => {
     setBusy(true);
     setRefused(undefined);
     try {
-      await ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } }));
+      const path = { slug };
+      await whenIdle(() => ask(api.PATCH("/api/pipelines/{slug}", { params: { path }, body: { newSlug: name } })));
       await renameStar(cache, slug, name).catch(() => undefined);
       toast.done(`Renamed ${slug} to ${name}`);
       onDone(name);
@@ -76,8 +79,9 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
         <p class="secondary">
           Renames the folders of its files and tables too; the title stays the same. Links with the old slug will stop
           working, and programs that upload to <code>pipelines/{slug}/</code> must use the new folder. Renaming a large
-          pipeline takes a while and isn't possible during a run.
+          pipeline takes a while.
         </p>
+        {waiting && <Note>A run is in progress. The pipeline will be renamed when the run ends.</Note>}
       </form>
     </Confirm>
   );
@@ -129,11 +133,13 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<string>();
+  const { waiting, whenIdle } = useWhenIdle();
   const remove = async () => {
     setBusy(true);
     setRefused(undefined);
     try {
-      const { objects } = await ask(api.DELETE("/api/pipelines/{slug}", { params: { path: { slug } } }));
+      const params = { path: { slug } };
+      const { objects } = await whenIdle(() => ask(api.DELETE("/api/pipelines/{slug}", { params })));
       toast.done(`Deleted ${slug} (${counted(objects, "object")})`);
       onDone();
       cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
@@ -175,7 +181,10 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
         />
       </form>
       {refused && <Note tone="bad">Couldn't delete the pipeline: {refused}</Note>}
-      {busy && <p class="secondary">Deleting {loss.lake ? count(loss.lake.files.length) : "all"} files and tables…</p>}
+      {waiting && <Note>A run is in progress. The pipeline will be deleted when the run ends.</Note>}
+      {busy && !waiting && (
+        <p class="secondary">Deleting {loss.lake ? count(loss.lake.files.length) : "all"} files and tables…</p>
+      )}
     </Confirm>
   );
 }

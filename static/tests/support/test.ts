@@ -1,17 +1,25 @@
 import AxeBuilder from "@axe-core/playwright";
-import { test as base, expect, type APIRequestContext, type Page } from "@playwright/test";
+import { test as base, expect, type APIRequestContext, type Page, type Request } from "@playwright/test";
 import { readFile } from "node:fs/promises";
 import { instance, ofWorker, type Instance } from "./instance";
 
 export { expect, type Page };
+
+/** Bounds of what is printed of a failed test's page. */
+const SCREEN_LINES_MAX = 60;
+const SCREEN_MS_MAX = 5_000;
 
 /** Events that fail a test: logged errors, exceptions, violations of the content security policy. */
 export class Watch {
   readonly offences: string[] = [];
   /** Messages that a test provokes, e.g. the browser's own about a 422 response. */
   readonly expected: RegExp[] = [];
+  private readonly pending = new Map<Request, number>();
 
-  constructor(page: Page) {
+  constructor(private readonly page: Page) {
+    page.on("request", (request) => this.pending.set(request, Date.now()));
+    page.on("requestfinished", (request) => this.pending.delete(request));
+    page.on("requestfailed", (request) => this.pending.delete(request));
     page.on("console", (message) => {
       if (message.type() === "error") this.offences.push(`console: ${message.text()}`);
     });
@@ -21,6 +29,17 @@ export class Watch {
   check(): void {
     const left = this.offences.filter((one) => !this.expected.some((expected) => expected.test(one)));
     expect(left, "errors in the browser's console").toEqual([]);
+  }
+
+  /** What the page shows and waits for, for the report of a failed test. */
+  async describe(): Promise<string> {
+    const { page, pending, offences } = this;
+    const waiting = [...pending].map(([request, since]) => {
+      return `waiting for ${((Date.now() - since) / 1_000).toFixed(1)} s: ${request.method()} ${request.url()}`;
+    });
+    const screen = await page.locator("body").ariaSnapshot({ timeout: SCREEN_MS_MAX }).catch(String);
+    const lines = screen.split("\n").slice(0, SCREEN_LINES_MAX);
+    return [`page: ${page.url()}`, ...waiting, ...offences, ...lines].map((line) => `  screen | ${line}`).join("\n");
   }
 }
 
@@ -108,11 +127,15 @@ interface WorkerFixtures {
 export const test = base.extend<Fixtures, WorkerFixtures>({
   site: ofWorker(instance, 90_000),
   baseURL: async ({ site }, use) => use(site.url),
-  watch: async ({ page }, use) => {
-    const watch = new Watch(page);
-    await use(watch);
-    watch.check();
-  },
+  watch: [
+    async ({ page }, use, info) => {
+      const watch = new Watch(page);
+      await use(watch);
+      if (info.status !== info.expectedStatus) process.stdout.write(`${await watch.describe()}\n`);
+      watch.check();
+    },
+    { auto: true },
+  ],
   api: async ({ page, site }, use) => use(new Api(page.request, site.url)),
   page: async ({ page, site }, use) => {
     // With the page's own cookies, like a browser with a session.

@@ -5,9 +5,10 @@ import { Link } from "wouter-preact";
 import { api, ask } from "../../api/client";
 import { commitQuery, commitsQuery, keys, VERSIONS_PAGE } from "../../api/queries";
 import type { Commit, CommitChanges, Table } from "../../api/types";
+import { useWhenIdle } from "../../api/when-idle";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
-import { Empty, Failed, Skeleton } from "../../components/states";
+import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toasts";
@@ -235,12 +236,13 @@ function Restore({
 }) {
   const cache = useQueryClient();
   const [busy, setBusy] = useState(false);
+  const { waiting, whenIdle } = useWhenIdle();
   const restore = async () => {
     setBusy(true);
     try {
       const params = { path: { pipeline: slug, table } };
       const body = { sequence: commit.sequence };
-      const made = await ask(api.POST("/api/p/{pipeline}/tables/{table}/restore", { params, body }));
+      const made = await whenIdle(() => ask(api.POST("/api/p/{pipeline}/tables/{table}/restore", { params, body })));
       await cache.invalidateQueries({ queryKey: keys.tables(slug) });
       toast.done(`Version ${commit.sequence} restored as version ${made.sequence}`);
       onClose();
@@ -265,6 +267,7 @@ function Restore({
         The next run brings the table up to date with the CSVs in the lake. To keep the restored rows, remove or correct
         the CSVs that changed them.
       </p>
+      {waiting && <Note>A run is in progress. The version will be restored when the run ends.</Note>}
     </Confirm>
   );
 }
