@@ -1,9 +1,8 @@
 //! HTTP clients of services outside, by the network's settings.
 
-use ureq::Agent;
-use ureq::ProxyProtocol;
 use ureq::config::ConfigBuilder;
 use ureq::typestate::AgentScope;
+use ureq::{Proxy, ProxyProtocol};
 
 use crate::config::{NetworkConfig, shown_proxy};
 use crate::system::http_client::{self, CaFileError};
@@ -19,7 +18,7 @@ pub(super) fn client(url: &str, network: &NetworkConfig) -> Result<ConfigBuilder
     Ok(http_client::config(tls).proxy(proxy.cloned()))
 }
 
-/// The proxy of a client's requests, for the texts of their errors.
-pub(super) fn by_proxy(agent: &Agent) -> String {
-    agent.config().proxy().map_or_else(String::new, |proxy| format!(" (by the proxy {})", shown_proxy(proxy)))
+/// The proxy of requests, for the texts of their errors.
+pub(super) fn by_proxy(proxy: Option<&Proxy>) -> String {
+    proxy.map_or_else(String::new, |proxy| format!(" (by the proxy {})", shown_proxy(proxy)))
 }

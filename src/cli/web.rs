@@ -21,7 +21,7 @@ use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::system::http_client;
 use crate::web::sql::{SqlParts, folders};
-use crate::web::{AuthOptions, Cache, Installation, Web, WebParts, WorkerClient, router};
+use crate::web::{AuditFile, AuthOptions, Cache, Installation, Web, WebParts, WorkerClient, router};
 
 /// Concurrent handlers, in addition to those with reserved slots; most wait for a store or a query.
 const HANDLERS: usize = 64;
@@ -99,6 +99,7 @@ impl WebServing {
             lock_ttl: config.lock_ttl,
             scratch_dir: config.cache_dir.join("imports"),
             import_bytes_max: config.import_bytes_max,
+            audit_file: audit_file(config)?,
             ui_dir: config.ui_dir.clone(),
             sql: sql_parts(config, &watchdog)?,
             installation: installation(config),
@@ -135,6 +136,12 @@ impl WebServing {
         self.server.stop(LAST_REQUESTS);
         tracing::info!("web service stopped");
     }
+}
+
+fn audit_file(config: &WebConfig) -> Result<Option<AuditFile>, CommandError> {
+    let Some(path) = &config.audit_file else { return Ok(None) };
+    let file = AuditFile::open(path.clone());
+    Ok(Some(file.map_err(|error| format!("SVC_AUDIT_FILE `{}` can't be appended to: {error}", path.display()))?))
 }
 
 fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, CommandError> {

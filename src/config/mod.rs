@@ -30,7 +30,8 @@ pub use logging::{LogConfig, LogFormat, LogLevel};
 pub use network::{DirectHost, NetworkConfig, shown_proxy};
 pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};
 pub use object_store::{
-    Addressing, Buckets, Encryption, ObjectStoreConfig, RequestStyle, SignaturePlace, StoreCredentials, StoreEndpoint,
+    Addressing, Buckets, Checksum, Encryption, ObjectStoreConfig, RequestStyle, SignaturePlace, StoreCredentials,
+    StoreEndpoint,
 };
 pub use operator::{OperatorConfig, RunConfig};
 pub use secret::Secret;

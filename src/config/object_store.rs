@@ -108,6 +108,13 @@ pub enum SignaturePlace {
     Header,
 }
 
+/// Checksum that the store compares the body of a write with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    Crc64Nvme,
+    Sha256,
+}
+
 /// How the store encrypts new objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encryption {
@@ -124,6 +131,8 @@ pub struct RequestStyle {
     pub addressing: Addressing,
     /// `OBJ_SIGNATURE`: `query` (default) or `header`.
     pub signature: SignaturePlace,
+    /// `OBJ_CHECKSUM`: `crc64nvme` or `sha256`; default: none.
+    pub checksum: Option<Checksum>,
     /// `OBJ_ENCRYPTION`: `AES256`, `aws:kms`, or `aws:kms:` and a key; default: as the bucket does.
     pub encryption: Option<Encryption>,
     /// `OBJ_BUCKET_OWNER`: the account that must own the buckets, 12 digits; default: any.
@@ -137,6 +146,7 @@ impl RequestStyle {
         Self {
             addressing: reader.or(Var("OBJ_ADDRESSING", "how buckets are addressed"), Addressing::Path, addressing),
             signature: reader.or(Var("OBJ_SIGNATURE", "how writes are signed"), SignaturePlace::Query, signature),
+            checksum: reader.optional(Var("OBJ_CHECKSUM", "checksum of writes"), checksum),
             encryption: reader.optional(Var("OBJ_ENCRYPTION", "encryption of new objects"), encryption),
             bucket_owner: reader.optional(Var("OBJ_BUCKET_OWNER", "account that owns the buckets"), account),
             is_requester_paying: reader.or(Var("OBJ_REQUESTER_PAYS", "whether the requester pays"), false, flag),
@@ -157,6 +167,14 @@ fn signature(text: &str) -> Result<SignaturePlace, Expected> {
         "query" => Ok(SignaturePlace::Query),
         "header" => Ok(SignaturePlace::Header),
         _ => Err("`query` or `header`".into()),
+    }
+}
+
+fn checksum(text: &str) -> Result<Checksum, Expected> {
+    match text {
+        "crc64nvme" => Ok(Checksum::Crc64Nvme),
+        "sha256" => Ok(Checksum::Sha256),
+        _ => Err("`crc64nvme` or `sha256`".into()),
     }
 }
 

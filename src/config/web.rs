@@ -65,6 +65,8 @@ pub struct WebConfig {
     pub query_timeout: Duration,
     /// `SVC_IMPORT_BYTES_MAX`: largest import, compressed and decompressed; default 10737418240.
     pub import_bytes_max: u64,
+    /// `SVC_AUDIT_FILE`: file to which requests that change something are appended; default none.
+    pub audit_file: Option<PathBuf>,
     /// `SVC_UI_DIR`: folder with the UI's files, read at each request instead of the embedded ones, for development of
     /// the UI. Not set by default.
     pub ui_dir: Option<PathBuf>,
@@ -117,6 +119,7 @@ impl WebConfig {
                 IMPORT_BYTES_MAX_DEFAULT,
                 at_least(MIB),
             ),
+            audit_file: reader.optional(Var("SVC_AUDIT_FILE", "file of the audit log"), absolute_path),
             ui_dir: reader.optional(Var("SVC_UI_DIR", "folder of the UI's files"), absolute_path),
             lock_ttl: lock_ttl(&reader),
             log: LogConfig::read(&reader),

@@ -150,7 +150,10 @@ pub(in crate::domain) mod transform_name {
     pub(in crate::domain) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Transform, D::Error> {
         let text = String::deserialize(deserializer)?;
         let found = NAMES.iter().find(|(_, name)| *name == text).map(|(transform, _)| *transform);
-        found.ok_or_else(|| D::Error::custom(format!("found transform `{text}`, expected one of a config")))
+        found.ok_or_else(|| {
+            let known = NAMES.map(|(_, name)| format!("`{name}`")).join(", ");
+            D::Error::custom(format!("found transform `{text}`, expected one of {known}"))
+        })
     }
 }
 
@@ -167,7 +170,9 @@ mod type_name {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DataType, D::Error> {
         let name = String::deserialize(deserializer)?;
-        DataType::parse(&name).ok_or_else(|| D::Error::custom(format!("found type `{name}`, expected one of a config")))
+        DataType::parse(&name).ok_or_else(|| {
+            D::Error::custom(format!("found type `{name}`, expected a type as configs name it, such as `int64`"))
+        })
     }
 }
 

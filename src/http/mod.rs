@@ -64,5 +64,5 @@ pub use query::QueryString;
 pub use request::{PathParams, Request, body_failure, json_object};
 pub use request_id::RequestId;
 pub use response::{Body, Response, STANDARD_HEADERS};
-pub use router::{BodyRule, Caller, ContentType, Handler, Priority, Route, Router, Service};
+pub use router::{BodyRule, Caller, CompletedRequest, ContentType, Handler, Priority, Route, Router, Service};
 pub use server::{Server, ServerOptions, StartError};

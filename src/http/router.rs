@@ -32,6 +32,19 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// The response, commonly `unauthorized`.
     fn authorize(&self, credential: Self::Credential, head: &RequestHead) -> Result<Caller, ApiError>;
+
+    /// Called after each response of a route.
+    fn completed(&self, _request: &CompletedRequest<'_>) {}
+}
+
+/// A request of a route, after its response.
+#[derive(Debug, Clone, Copy)]
+pub struct CompletedRequest<'a> {
+    pub head: &'a RequestHead,
+    pub method: Method,
+    pub pattern: &'static str,
+    pub caller: Caller,
+    pub status: u16,
 }
 
 /// How a request was authorized.
@@ -339,6 +352,7 @@ pub(super) trait App: Send + Sync {
     fn admit(&self, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied>;
     fn is_quick(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
+    fn completed(&self, route: usize, head: &RequestHead, caller: Caller, status: u16);
 }
 
 /// A router with the service that its handlers get.
@@ -358,5 +372,10 @@ impl<S: Service> App for Bound<S> {
 
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError> {
         (self.router.routes[route].handler)(&self.service, request)
+    }
+
+    fn completed(&self, route: usize, head: &RequestHead, caller: Caller, status: u16) {
+        let Route { method, pattern, .. } = self.router.routes[route];
+        self.service.completed(&CompletedRequest { head, method, pattern, caller, status });
     }
 }

@@ -150,6 +150,9 @@ impl Exchange<'_> {
         self.guard.set_evictable(false);
         self.shared.metrics.count(self.route, self.status, self.start.elapsed());
         self.log();
+        if let Some(route) = self.route {
+            self.shared.app.completed(route, &self.head, self.caller, self.status);
+        }
         after
     }
 

@@ -31,6 +31,8 @@ pub struct Endpoint<S> {
     pub credential: Credential,
     pub body: BodyRule,
     pub operation: Operation,
+    /// Whether it changes something, so that the audit log has it.
+    pub changes: bool,
     priority: Priority,
     any_host: bool,
     handler: Handler<S>,
@@ -110,6 +112,7 @@ impl<S: 'static> Endpoint<S> {
             credential: Credential::Session,
             body: BodyRule::Nothing,
             operation,
+            changes: method != Method::Get,
             priority: Priority::Normal,
             any_host: false,
             handler: Box::new(handler),
@@ -118,16 +121,16 @@ impl<S: 'static> Endpoint<S> {
 
     /// Lifts the endpoint to a larger state; `service` returns the part that handles it.
     pub fn of<W: 'static>(self, service: fn(&W) -> &S) -> Endpoint<W> {
-        let Self { method, pattern, credential, body, operation, priority, any_host, handler } = self;
+        let Self { method, pattern, credential, body, operation, changes, priority, any_host, handler } = self;
         let handler: Handler<W> = Box::new(move |state, request| handler(service(state), request));
-        Endpoint { method, pattern, credential, body, operation, priority, any_host, handler }
+        Endpoint { method, pattern, credential, body, operation, changes, priority, any_host, handler }
     }
 
     pub fn into_route(self) -> Route<S>
     where
         S: Service<Credential = Credential>,
     {
-        let Self { method, pattern, credential, body, operation: _, priority, any_host, handler } = self;
+        let Self { method, pattern, credential, body, operation: _, changes: _, priority, any_host, handler } = self;
         Route { method, pattern, credential, body, priority, any_host, handler }
     }
 
@@ -150,6 +153,13 @@ impl<S: 'static> Endpoint<S> {
 
     pub fn delete(pattern: &'static str, id: &'static str, summary: &'static str, handler: ServiceHandler<S>) -> Self {
         Self::new(Method::Delete, pattern, id, summary, handler)
+    }
+
+    /// Changes nothing, though its method is POST.
+    #[must_use]
+    pub fn changing_nothing(mut self) -> Self {
+        self.changes = false;
+        self
     }
 
     /// Requires another credential than a session.

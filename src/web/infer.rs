@@ -34,6 +34,7 @@ pub struct Inference {
 pub(super) fn endpoints() -> Vec<Endpoint<Inference>> {
     vec![
         Endpoint::post("/api/p/{pipeline}/infer", "infer.propose", "Proposes a mapping for CSVs in the lake", post)
+            .changing_nothing()
             .query::<String>("key", "the file's key, under the pipeline's prefix")
             .required()
             .query::<String>("also", "another file of the same table, by its key; at most 15")

@@ -11,6 +11,7 @@
 
 mod about;
 mod access;
+mod audit;
 mod auth;
 pub mod cache;
 mod config;
@@ -47,6 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use about::Installation;
+pub use audit::AuditFile;
 pub use auth::AuthOptions;
 pub use cache::Cache;
 pub use endpoint::{Answer, Content, Credential, Endpoint, Operation, QueryParameter, Schema};
@@ -58,13 +60,14 @@ pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::http::credentials::MetricsAccess;
-use crate::http::{ApiError, Caller, HttpMetrics, RequestHead, Router, Service};
+use crate::http::{ApiError, Caller, CompletedRequest, HttpMetrics, Method, RequestHead, Router, Service};
 use crate::ports::{IcebergCatalog, Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::sync::Semaphore;
 
 use about::About;
 use access::API;
+use audit::AuditLog;
 use auth::Auth;
 use config::Configs;
 use counts::Counts;
@@ -111,6 +114,8 @@ pub struct WebParts {
     pub scratch_dir: PathBuf,
     /// Largest archive, in bytes, both compressed and inflated.
     pub import_bytes_max: u64,
+    /// Requests that change something are appended to it.
+    pub audit_file: Option<AuditFile>,
     /// Serves the UI's files from here instead of those in the binary.
     pub ui_dir: Option<PathBuf>,
     pub sql: SqlParts,
@@ -120,7 +125,9 @@ pub struct WebParts {
 /// The services.
 pub struct Web {
     about: About,
+    audit: Option<AuditLog>,
     auth: Arc<Auth>,
+    clock: Arc<dyn Clock>,
     configs: Configs,
     dashboards: Arc<Dashboards>,
     documents: Documents,
@@ -234,9 +241,11 @@ impl Web {
             previews: Previews { store: store.clone(), sql: Arc::clone(&sql) },
             queries: QueryService::new(Arc::clone(&sql), children_max),
             settings: SettingsService { store },
-            tables: Tables::new(catalogs, manifests, snapshots, footers, sql, locks, clock),
+            tables: Tables::new(catalogs, manifests, snapshots, footers, sql, locks, Arc::clone(&clock)),
             ui: Ui::new(parts.ui_dir),
+            audit: parts.audit_file.map(|file| AuditLog { file, operations: audited_operations() }),
             auth,
+            clock,
             dashboards,
             saved_queries,
         }
@@ -266,6 +275,17 @@ impl Service for Web {
             Credential::Metrics => self.health.authorize_metrics(head),
         }
     }
+
+    fn completed(&self, request: &CompletedRequest<'_>) {
+        if let Some(audit) = &self.audit {
+            audit.add(request, || Auth::session_name(request.head.headers()), &*self.clock);
+        }
+    }
+}
+
+fn audited_operations() -> Vec<(Method, &'static str, &'static str)> {
+    let audited = endpoints().into_iter().filter(|endpoint| endpoint.changes);
+    audited.map(|endpoint| (endpoint.method, endpoint.pattern, endpoint.operation.id)).collect()
 }
 
 fn is_behind_session(head: &RequestHead) -> bool {

@@ -59,6 +59,7 @@ pub struct Previews {
 pub(super) fn endpoints() -> Vec<Endpoint<Previews>> {
     vec![
         Endpoint::post("/api/p/{pipeline}/preview", "preview.run", "Previews an unsaved config over a file", post)
+            .changing_nothing()
             .takes::<Preview>(CONFIG_BYTES_MAX as u64 + OTHER_FIELDS_BYTES_MAX)
             .answers::<Previewed>(200, "the first rows and rejects, or the config's problems")
             .errors(&[

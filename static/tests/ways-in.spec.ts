@@ -133,7 +133,7 @@ test("a spreadsheet says what to do, and a zip of CSVs is opened", async ({ page
   await expect(page).toHaveURL(/\/p\/in-zip\/data\//, SLOW);
 });
 
-test("a CSV beyond the upload limit goes up in compressed parts, and none of its rows is lost", async ({
+test("a CSV beyond the upload limit goes up in compressed parts, and its correction replaces them", async ({
   page,
   api,
 }) => {
@@ -154,6 +154,20 @@ test("a CSV beyond the upload limit goes up in compressed parts, and none of its
   await dialog.getByRole("button", { name: "Upload" }).click();
   await expect(page.getByRole("region", { name: "Uploads" })).toContainText("2 of 2 files uploaded", SLOW);
   await expect.poll(() => rowsOf(page, "in-large", "orders"), { timeout: 120_000 }).toBe(110_001);
+
+  const corrected = await page.evaluateHandle(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(["id,note\n7,x\n8,y\n"], "orders-large.csv"));
+    return transfer;
+  });
+  await page.dispatchEvent("#view", "dragenter", { dataTransfer: corrected });
+  await page.dispatchEvent("#view", "drop", { dataTransfer: corrected });
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  const replace = page.getByRole("dialog", { name: "Replace 1 file?" });
+  await expect(replace).toContainText("orders-large-part-001.csv.gz, orders-large-part-002.csv.gz");
+  await expectAccessible(page);
+  await replace.getByRole("button", { name: "Replace" }).click();
+  await expect.poll(() => rowsOf(page, "in-large", "orders"), { timeout: 120_000 }).toBe(3);
 });
 
 test("the proposal shows the last rows, where totals are, before any setting", async ({ page }) => {

@@ -71,6 +71,7 @@ mod remote_stores;
 mod run_model;
 mod run_rules;
 mod s3_buckets;
+mod s3_checksums;
 mod s3_conditions;
 mod s3_faults;
 mod s3_leases;

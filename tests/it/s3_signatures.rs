@@ -1,5 +1,7 @@
 //! Signatures in headers, for buckets whose policy denies `s3:authType` `REST-QUERY-STRING`.
 
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -131,6 +133,50 @@ fn failed_check_of_dates_is_repeated() {
     assert!(matches!(failed, StoreError::Transient { .. }), "{failed}");
     is_away.store(false, Ordering::SeqCst);
     store.put(LAKE, KEY, b"x", &options).unwrap();
+}
+
+/// Answers that the bucket is in another region, as AWS does.
+fn redirect(location: &str) -> ProxyAction {
+    let body = "<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message>\
+                <Region>us-west-2</Region></Error>";
+    let head = format!("HTTP/1.1 400 Bad Request\r\nLocation: {location}\r\nx-amz-bucket-region: us-west-2\r\n");
+    ProxyAction::Answer(format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).into_bytes())
+}
+
+fn in_other_region(location: String, redirects: Arc<AtomicUsize>) -> HttpProxy {
+    s3s_fs().behind(move |request| match sigv4::check_in(request, "us-west-2") {
+        Ok(()) => ProxyAction::Forward,
+        Err("AuthorizationHeaderMalformed") => {
+            redirects.fetch_add(1, Ordering::SeqCst);
+            redirect(&location)
+        }
+        Err(code) => refusal(code),
+    })
+}
+
+#[test]
+fn bucket_in_another_region_is_found_once_and_no_address_is_followed() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let redirects = Arc::<AtomicUsize>::default();
+    let location = format!("http://{}/", elsewhere.local_addr().unwrap());
+    let proxy = in_other_region(location, Arc::clone(&redirects));
+    let store = store(&proxy, SignaturePlace::Header);
+    assert!(store.head(LAKE, KEY).unwrap().is_none());
+    let lease = Ending::in_ms(60_000);
+    store.put(LAKE, KEY, b"x", &WriteOptions::leased(&lease)).unwrap();
+    assert_eq!(read(&store), b"x");
+    assert_eq!(redirects.load(Ordering::SeqCst), 1);
+    assert_eq!(store.redirected_region(LAKE).as_deref(), Some("us-west-2"));
+    assert_eq!(elsewhere.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn doctor_warns_of_a_bucket_in_another_region() {
+    let mut site = Site::new(Kind::Fleet);
+    let proxy = in_other_region("/".to_owned(), Arc::default());
+    site.set("OBJ_ENDPOINT_URL", &proxy.url()).set("OBJ_SIGNATURE", "header");
+    doctor(&site, &[]).has("warning buckets: ", &["us-west-2", "set OBJ_REGION"]).has("ok objects: ", &[]);
 }
 
 #[test]

@@ -51,7 +51,8 @@ impl Answers {
         let response = http_client::with_retries(|| {
             let SmallRequest { method, url, headers, body } = question;
             let request = http_client::request(method, url, headers.iter().copied(), body.as_bytes())?;
-            http_client::send(&self.agent, request, ANSWER_BYTES_MAX).map_err(|error| error + &by_proxy(&self.agent))
+            http_client::send(&self.agent, request, ANSWER_BYTES_MAX)
+                .map_err(|error| error + &by_proxy(self.agent.config().proxy()))
         })?;
         match response.is_unavailable() {
             true => Err(response.failure()),

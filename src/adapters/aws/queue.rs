@@ -119,7 +119,8 @@ impl SqsQueue {
         let request = self.agent.configure_request(request.map_err(CallError::Other)?);
         let request = request.timeout_global(Some(wait + ANSWER_TIME_MAX)).build();
         let sent = http_client::send(&self.agent, request, RESPONSE_BYTES_MAX);
-        let TextResponse { status, text } = sent.map_err(|error| CallError::Other(error + &by_proxy(&self.agent)))?;
+        let TextResponse { status, text } =
+            sent.map_err(|error| CallError::Other(error + &by_proxy(self.agent.config().proxy())))?;
         if status == 200 { Ok(text) } else { Err(refusal(status, &text)) }
     }
 }

@@ -145,7 +145,7 @@ impl OauthClient {
         let headers = [("content-type", "application/x-www-form-urlencoded")];
         let request = http_client::request("POST", &self.url, headers, form.as_bytes())?;
         let sent = http_client::send(&self.agent, request, RESPONSE_BYTES_MAX);
-        let text = sent.map_err(|error| error + &by_proxy(&self.agent))?.success()?;
+        let text = sent.map_err(|error| error + &by_proxy(self.agent.config().proxy()))?.success()?;
         // The text may contain the token: it is not part of the error.
         serde_json::from_str(&text).map_err(|error| format!("the response has no token: {error}"))
     }

@@ -216,7 +216,7 @@ impl RestCatalog {
         let headers = accept.chain(headers.iter().copied()).chain(access);
         let request = http_client::request(method, url.as_str(), headers, body.as_bytes())?;
         let sent = http_client::send(&self.agent, request, RESPONSE_BYTES_MAX);
-        Ok((sent.map_err(|error| error + &by_proxy(&self.agent))?, with))
+        Ok((sent.map_err(|error| error + &by_proxy(self.agent.config().proxy()))?, with))
     }
 }
 

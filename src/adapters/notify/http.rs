@@ -71,7 +71,7 @@ impl HttpTarget {
             request = request.header(*name, *value);
         }
         let sent = request.content_type("application/json").send(body);
-        let mut response = sent.map_err(|error| failed(describe(&error) + &by_proxy(&self.agent)))?;
+        let mut response = sent.map_err(|error| failed(describe(&error) + &by_proxy(self.agent.config().proxy())))?;
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (retry_after, location) = (header("retry-after"), header("location"));

@@ -29,6 +29,11 @@ impl S3Store {
         }
     }
 
+    /// The bucket's region, if requests were redirected to it.
+    pub fn redirected_region(&self, bucket: Bucket) -> Option<String> {
+        self.client.redirects.of(bucket).map(|target| target.region.clone())
+    }
+
     /// The notification rules of a bucket.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each attempt of a run's write is signed to expire before the run's lease; none is sent with less than a
 //! second of it left.
-//! Must not: read the environment, or follow redirects.
+//! Must not: read the environment, or follow redirects to addresses.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use ureq::http::{Method, Request, Response};
 use ureq::unversioned::transport::DefaultConnector;
-use ureq::{Agent, AsSendBody, Body as Received, SendBody};
+use ureq::{Agent, AsSendBody, Body as Received, Proxy, SendBody};
 
 use crate::adapters::aws::{Credentials, SigningKeys};
 use crate::adapters::network::{by_proxy, client};
@@ -22,9 +22,11 @@ use crate::config::{Addressing, SignaturePlace};
 use crate::ports::store::Bucket;
 use crate::runtime::Clock;
 
+use super::checksum;
 use super::expiry::{self, DATE_WINDOW, Validity};
 use super::failure::RequestError;
 use super::options::{S3OpenError, S3Options, Timeouts};
+use super::redirect::{Redirects, Target};
 use super::request::{Header, Payload, S3Request};
 use super::resolve::CachingResolver;
 use super::response::StoreResponse;
@@ -49,10 +51,16 @@ enum Connection {
     New,
 }
 
+/// The connection of an attempt, and the proxy that it goes by.
+type Route<'a> = (Connection, Option<&'a Proxy>);
+
 pub(super) struct Client {
     agent: Agent,
     pub(super) credentials: Arc<Credentials>,
     pub(super) options: S3Options,
+    /// As configured.
+    target: Arc<Target>,
+    pub(super) redirects: Redirects,
     store_clock: StoreClock,
     /// Whether the store is known to reject old dates.
     rejects_old_dates: AtomicBool,
@@ -77,7 +85,9 @@ impl Client {
         let credentials = Arc::new(Credentials::new(options.credentials.clone(), &options.network)?);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
         let (store_clock, rejects_old_dates) = (StoreClock::default(), AtomicBool::new(false));
-        Ok(Self { agent, credentials, options, store_clock, rejects_old_dates })
+        let target = Arc::new(Target { endpoint: options.endpoint.clone(), region: options.region.clone() });
+        let redirects = Redirects::default();
+        Ok(Self { agent, credentials, options, target, redirects, store_clock, rejects_old_dates })
     }
 
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {
@@ -144,31 +154,45 @@ impl Client {
     ) -> Result<StoreResponse, RequestError> {
         let keys = || self.credentials.keys(dated).map_err(|error| RequestError::unsent(io::Error::other(error)));
         let first = keys()?;
-        match self.send_signed(request, dated, connection, &first) {
+        let target = self.redirects.of(request.bucket).unwrap_or_else(|| Arc::clone(&self.target));
+        let result = match self.send_signed(request, &target, dated, connection, &first) {
             // The store executed nothing.
             Err(failure) if failure.is_of_keys() && self.credentials.reject(&first, dated) => {
-                self.send_signed(request, dated, connection, &*keys()?)
+                self.send_signed(request, &target, dated, connection, &*keys()?)
             }
             result => result,
-        }
+        };
+        let redirected = match &result {
+            Err(RequestError::Rejected { rejection, .. }) => target.redirected(rejection),
+            Ok(_) | Err(RequestError::NoResponse { .. } | RequestError::LeaseLost) => None,
+        };
+        let Some(target) = redirected else { return result };
+        tracing::info!(bucket = %request.bucket, region = target.region, "bucket is in another region than OBJ_REGION");
+        self.redirects.remember(request.bucket, target.clone());
+        self.send_signed(request, &target, dated, connection, &*keys()?)
     }
 
     fn send_signed(
         &self,
         request: &S3Request<'_>,
+        target: &Target,
         dated: DateTime<Utc>,
         connection: Connection,
         keys: &SigningKeys,
     ) -> Result<StoreResponse, RequestError> {
         let validity = expiry::of(request, dated)?;
-        let headers = [&request.headers[..], &request.headers_of(&self.options.requests)].concat();
-        let (url, own) = self.sign(request, &headers, validity, keys)?;
+        let style = &self.options.requests;
+        let checksum = style.checksum.map(|checksum| checksum::headers(checksum, request)).transpose();
+        let checksum = checksum.map_err(RequestError::unsent)?.unwrap_or_default();
+        let headers = [&request.headers[..], &request.headers_of(style), &checksum].concat();
+        let (url, own) = self.sign(request, target, &headers, validity, keys)?;
         let headers = [headers, own].concat();
         let sent = Instant::now();
         let timeouts = self.options.timeouts.of(request.slow);
-        let response = self.exchange(request, &headers, &url, &timeouts, connection);
+        let proxy = self.options.network.proxy_of(&target.endpoint);
+        let response = self.exchange(request, &headers, &url, &timeouts, (connection, proxy));
         let response = response.map_err(|error| {
-            let store = format!("{}{}", self.options.endpoint, by_proxy(&self.agent));
+            let store = format!("{}{}", target.endpoint, by_proxy(proxy));
             RequestError::transport(error, &timeouts, &store)
         })?;
         if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
@@ -190,12 +214,13 @@ impl Client {
     fn sign(
         &self,
         request: &S3Request<'_>,
+        target: &Target,
         headers: &[Header],
         validity: Validity,
         keys: &SigningKeys,
     ) -> Result<(String, Vec<Header>), RequestError> {
         let options = &self.options;
-        let (base, region) = (address(options, request.bucket, request.key), options.region.as_str());
+        let (base, region) = (address(options, &target.endpoint, request.bucket, request.key), target.region.as_str());
         let (method, query) = (request.method.as_str(), &request.query[..]);
         let unsigned = Unsigned { region, method, base: &base, query, headers };
         let signed = match (request.expires(), options.requests.signature) {
@@ -242,19 +267,19 @@ impl Client {
         headers: &[Header],
         url: &str,
         timeouts: &Timeouts,
-        connection: Connection,
+        route: Route<'_>,
     ) -> Result<Response<Received>, ureq::Error> {
         let mut http = Request::builder().method(request.method.clone()).uri(url);
         for (name, value) in headers {
             http = http.header(*name, value);
         }
         match request.payload {
-            Payload::None => self.run(timeouts, connection, http.body(())?),
-            Payload::Bytes(bytes) => self.run(timeouts, connection, http.body(bytes)?),
+            Payload::None => self.run(timeouts, route, http.body(())?),
+            Payload::Bytes(bytes) => self.run(timeouts, route, http.body(bytes)?),
             Payload::Section { file, start, length } => {
                 let mut reader = SectionReader { file, at: start, left: length };
                 let http = http.header("content-length", length);
-                self.run(timeouts, connection, http.body(SendBody::from_reader(&mut reader))?)
+                self.run(timeouts, route, http.body(SendBody::from_reader(&mut reader))?)
             }
         }
     }
@@ -262,12 +287,13 @@ impl Client {
     fn run(
         &self,
         timeouts: &Timeouts,
-        connection: Connection,
+        (connection, proxy): Route<'_>,
         request: Request<impl AsSendBody>,
     ) -> Result<Response<Received>, ureq::Error> {
         let mut configured = self
             .agent
             .configure_request(request)
+            .proxy(proxy.cloned())
             .timeout_recv_response(Some(timeouts.response))
             .timeout_per_read(Some(timeouts.receive_idle));
         if connection == Connection::New {
@@ -278,23 +304,23 @@ impl Client {
 }
 
 /// The URL of an object, or of its bucket if the key is empty.
-fn address(options: &S3Options, bucket: Bucket, key: &str) -> String {
+fn address(options: &S3Options, endpoint: &str, bucket: Bucket, key: &str) -> String {
     let key = encode_path(&options.mounts.stored_key(bucket, key));
     let bucket = options.name_of(bucket);
-    match (options.requests.addressing, options.endpoint.split_once("://")) {
+    match (options.requests.addressing, endpoint.split_once("://")) {
         (Addressing::Virtual, Some((scheme, host))) => format!("{scheme}://{bucket}.{host}/{key}"),
         (Addressing::Path | Addressing::Virtual, _) => {
             let slash = if key.is_empty() { "" } else { "/" };
-            format!("{}/{}{slash}{key}", options.endpoint, encode_path(bucket))
+            format!("{endpoint}/{}{slash}{key}", encode_path(bucket))
         }
     }
 }
 
 /// Reads a part of a file without moving its position, so that parts can be read concurrently.
-struct SectionReader<'a> {
-    file: &'a File,
-    at: u64,
-    left: u64,
+pub(super) struct SectionReader<'a> {
+    pub(super) file: &'a File,
+    pub(super) at: u64,
+    pub(super) left: u64,
 }
 
 impl Read for SectionReader<'_> {
@@ -326,7 +352,7 @@ mod tests {
             let (credentials, clock) = (StoreCredentials::default(), Arc::new(SystemClock));
             let mut options = S3Options::new("https://s3.example.org:9000", "r", credentials, buckets.clone(), clock);
             options.requests.addressing = addressing;
-            address(&options, Bucket::Lake, key)
+            address(&options, &options.endpoint, Bucket::Lake, key)
         };
         assert_eq!(of(Addressing::Path, "a b/c"), "https://s3.example.org:9000/my-lake/a%20b/c");
         assert_eq!(of(Addressing::Path, ""), "https://s3.example.org:9000/my-lake");

@@ -101,8 +101,13 @@ mod tests {
 
     fn of(status: u16, code: &str) -> StoreError {
         let context = OperationContext { bucket: Bucket::Lake, name: "svc-lake", key: "k", operation: "reading" };
-        let rejection =
-            StoreRejection { status, code: code.to_owned(), message: "m".to_owned(), request_id: "7".to_owned() };
+        let rejection = StoreRejection {
+            status,
+            code: code.to_owned(),
+            message: "m".to_owned(),
+            request_id: "7".to_owned(),
+            region: None,
+        };
         context.error(RequestError::rejected(rejection))
     }
 

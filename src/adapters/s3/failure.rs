@@ -21,6 +21,9 @@ pub(super) struct ErrorElement {
     pub(super) message: String,
     #[serde(deserialize_with = "first")]
     pub(super) request_id: String,
+    /// Where the request must be sent, or what it must be signed for.
+    #[serde(deserialize_with = "first")]
+    pub(super) region: String,
     /// Set in entries of a `DeleteResult`.
     pub(super) key: Option<String>,
 }
@@ -30,13 +33,15 @@ fn first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
 }
 
 /// The store rejected the request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct StoreRejection {
     pub(super) status: u16,
     /// S3's code, or empty.
     pub(super) code: String,
     pub(super) message: String,
     pub(super) request_id: String,
+    /// The bucket's, if the store says it.
+    pub(super) region: Option<String>,
 }
 
 impl StoreRejection {
@@ -46,6 +51,7 @@ impl StoreRejection {
             code: one_line(&error.code),
             message: one_line(&error.message),
             request_id: one_line(&error.request_id),
+            region: Some(one_line(&error.region)).filter(|region| !region.is_empty()),
         }
     }
 
@@ -242,7 +248,7 @@ mod tests {
             code: "AccessDenied".to_owned(),
             message: "Access\nDenied".to_owned(),
             request_id: "4X".to_owned(),
-            key: None,
+            ..ErrorElement::default()
         };
         let rejection = StoreRejection::new(403, &element);
         assert_eq!(rejection.to_string(), "status 403 `AccessDenied`: Access Denied (request 4X)");
@@ -255,7 +261,7 @@ mod tests {
             status,
             code: code.to_owned(),
             message: message.to_owned(),
-            request_id: String::new(),
+            ..StoreRejection::default()
         };
         assert!(rejection(403, "AccessDenied", "Request has expired").is_expiry(false));
         assert!(rejection(403, "AccessDenied", "Invalid date, Signature Expired").is_expiry(false));

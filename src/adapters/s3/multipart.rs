@@ -8,10 +8,12 @@ use std::time::Instant;
 
 use ureq::http::Method;
 
+use crate::config::Checksum;
 use crate::ports::store::{Bucket, ETag, Lease, Precondition, StoreResult};
 
 use crate::sync::parallel_map;
 
+use super::checksum;
 use super::failure::RequestError;
 use super::request::{COPY_SOURCE_HEADER, Payload, S3Request, UploadBody, WRITE_ID_HEADER, quoted};
 use super::response::WriteResult;
@@ -27,6 +29,13 @@ const PARTS_MAX: u64 = 10_000;
 /// Concurrent part requests of an upload.
 const PARTS_AT_ONCE_MAX: usize = 4;
 const RESPONSE_BYTES_MAX: u64 = 64 << 10;
+
+/// A part that the store has.
+pub(super) struct SentPart {
+    tag: ETag,
+    /// The SHA-256 that the store responded with, which it expects again at the end.
+    sha256: Option<String>,
+}
 
 pub(super) struct MultipartUpload<'a> {
     pub(super) store: &'a S3Store,
@@ -60,22 +69,27 @@ impl<'a> MultipartUpload<'a> {
         Ok(Self { store, bucket, key: key.to_owned(), lease, id, open: true })
     }
 
-    /// Sends the body, several parts at once; returns the parts' tags in order. Fails if `keep_going` returns false
+    /// Sends the body, several parts at once; returns the parts in order. Fails if `keep_going` returns false
     /// before all are sent.
-    pub(super) fn send(&self, body: &UploadBody<'_>, keep_going: &(dyn Fn() -> bool + Sync)) -> StoreResult<Vec<ETag>> {
+    pub(super) fn send(
+        &self,
+        body: &UploadBody<'_>,
+        keep_going: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Vec<SentPart>> {
         let context = self.store.context(self.bucket, &self.key, "sending a part of");
         self.parts(body.length(), PART_BYTES_MIN, keep_going, |number, start, length| {
             let request = self.part(number, context.operation).payload(body.section(start, length));
-            let tag = self.store.client.send(&request, |response| {
-                let tag = response.etag();
-                response.drain().map(|()| tag)
+            let sent = self.store.client.send(&request, |response| {
+                let sha256 = response.header(checksum::header_name(Checksum::Sha256)).map(str::to_owned);
+                let part = response.etag().map(|tag| SentPart { tag, sha256 });
+                response.drain().map(|()| part)
             });
-            tag.map_err(|failure| context.error(failure))?.ok_or_else(|| context.missing("an `ETag`"))
+            sent.map_err(|failure| context.error(failure))?.ok_or_else(|| context.missing("an `ETag`"))
         })
     }
 
     /// Copies the body from another object ([`copy_source`]) of `size`, while that has `tag`.
-    pub(super) fn copy_from(&self, from: &str, size: u64, tag: &ETag) -> StoreResult<Vec<ETag>> {
+    pub(super) fn copy_from(&self, from: &str, size: u64, tag: &ETag) -> StoreResult<Vec<SentPart>> {
         let context = self.store.context(self.bucket, &self.key, "copying a part to");
         self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
             let request = self
@@ -88,7 +102,8 @@ impl<'a> MultipartUpload<'a> {
             let copied =
                 self.store.client.send(&request, |response| response.xml(RESPONSE_BYTES_MAX, "CopyPartResult"));
             let copied: WriteResult = copied.map_err(|failure| context.error(failure))?;
-            copied.etag().ok_or_else(|| context.missing("an `ETag`"))
+            let tag = copied.etag().ok_or_else(|| context.missing("an `ETag`"))?;
+            Ok(SentPart { tag, sha256: copied.sha256 })
         })
     }
 
@@ -106,8 +121,8 @@ impl<'a> MultipartUpload<'a> {
         size: u64,
         part_bytes_min: u64,
         keep_going: &(dyn Fn() -> bool + Sync),
-        send: impl Fn(u64, u64, u64) -> StoreResult<ETag> + Sync,
-    ) -> StoreResult<Vec<ETag>> {
+        send: impl Fn(u64, u64, u64) -> StoreResult<SentPart> + Sync,
+    ) -> StoreResult<Vec<SentPart>> {
         let part_bytes = part_bytes(size, part_bytes_min);
         let starts: Vec<u64> = (0..size.div_ceil(part_bytes)).map(|index| index * part_bytes).collect();
         parallel_map(&starts, PARTS_AT_ONCE_MAX, |start| {
@@ -123,15 +138,17 @@ impl<'a> MultipartUpload<'a> {
     /// it.
     pub(super) fn complete(
         &mut self,
-        parts: &[ETag],
+        parts: &[SentPart],
         precondition: &Precondition,
         deadline: Option<Instant>,
     ) -> Result<Option<ETag>, RequestError> {
         let mut document = String::from("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-        for (index, tag) in parts.iter().enumerate() {
+        for (index, SentPart { tag, sha256 }) in parts.iter().enumerate() {
             let tag = xml::escape(&quoted(tag));
             let number = index + 1;
-            document.push_str(&format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"));
+            let sha256 = sha256.as_deref().map(xml::escape);
+            let checksum = sha256.map(|sum| format!("<ChecksumSHA256>{sum}</ChecksumSHA256>")).unwrap_or_default();
+            document.push_str(&format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag>{checksum}</Part>"));
         }
         document.push_str("</CompleteMultipartUpload>");
         let request = S3Request::new(Method::POST, self.bucket, &self.key, "completing the upload of")

@@ -90,6 +90,7 @@ impl StoreResponse {
     pub(super) fn into_rejection(self) -> StoreRejection {
         let status = self.status.as_u16();
         let id = one_line(self.header("x-amz-request-id").unwrap_or_default());
+        let region = self.header("x-amz-bucket-region").map(one_line);
         let mut bytes = Vec::new();
         // Keeps the bytes before a failure: the status is known anyway.
         let _ = self.into_reader().take(ERROR_BYTES_MAX).read_to_end(&mut bytes);
@@ -98,9 +99,10 @@ impl StoreResponse {
             Some(error) => StoreRejection::new(status, &error),
             None => {
                 let (code, message) = (String::new(), one_line(&String::from_utf8_lossy(&bytes)));
-                StoreRejection { status, code, message, request_id: String::new() }
+                StoreRejection { status, code, message, ..StoreRejection::default() }
             }
         };
+        rejection.region = region.or(rejection.region);
         if rejection.request_id.is_empty() {
             rejection.request_id = id;
         }
@@ -116,6 +118,9 @@ pub(super) struct WriteResult {
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
     pub(super) upload_id: Option<String>,
+    /// Of a part that was copied.
+    #[serde(rename = "ChecksumSHA256")]
+    pub(super) sha256: Option<String>,
 }
 
 impl WriteResult {

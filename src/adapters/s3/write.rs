@@ -20,7 +20,7 @@ use crate::ports::store::{
 use super::error::OperationContext;
 use super::failure::RequestError;
 use super::key;
-use super::multipart::MultipartUpload;
+use super::multipart::{MultipartUpload, SentPart};
 use super::preconditions::{Enforcement, FinalRequest};
 use super::request::{S3Request, UploadBody, WRITE_ID_HEADER};
 use super::store::S3Store;
@@ -42,7 +42,7 @@ pub(super) type Written = (Option<ETag>, Option<DateTime<Utc>>);
 /// A multipart upload whose parts are sent.
 struct SentParts<'a> {
     upload: MultipartUpload<'a>,
-    parts: Vec<ETag>,
+    parts: Vec<SentPart>,
     write_id: String,
     size: u64,
 }
@@ -176,7 +176,7 @@ impl S3Store {
     pub(super) fn complete_upload(
         &self,
         upload: &mut MultipartUpload<'_>,
-        parts: &[ETag],
+        parts: &[SentPart],
         enforcement: Enforcement,
         context: &OperationContext<'_>,
         options: &WriteOptions<'_>,

@@ -60,13 +60,28 @@ pub(super) fn buckets(around: &DoctorContext) -> Vec<CheckResult> {
     let mut findings = Vec::new();
     for bucket in Bucket::ALL {
         match listed(store, bucket) {
-            Ok(()) => findings.push(CheckResult::ok(format!("{} can be listed", named(around, bucket)))),
+            Ok(()) => findings.push(found(around, bucket)),
             // The other buckets would report the same, each after its timeout.
             Err(error @ StoreError::Transient { .. }) => return vec![store_failure(bucket, &error)],
             Err(error) => findings.push(store_failure(bucket, &error)),
         }
     }
     findings
+}
+
+/// A bucket that was listed.
+fn found(around: &DoctorContext, bucket: Bucket) -> CheckResult {
+    let redirected = match around.backend() {
+        Ok(Backend::S3(store)) => store.redirected_region(bucket),
+        Ok(Backend::Folder(_)) | Err(_) => None,
+    };
+    match redirected {
+        Some(region) => CheckResult::warning(
+            format!("{} is in region `{region}`: each process is redirected to it", named(around, bucket)),
+            "set OBJ_REGION and OBJ_ENDPOINT_URL for that region",
+        ),
+        None => CheckResult::ok(format!("{} can be listed", named(around, bucket))),
+    }
 }
 
 fn store_failure(bucket: Bucket, error: &StoreError) -> CheckResult {

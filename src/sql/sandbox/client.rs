@@ -266,7 +266,7 @@ impl Drop for Child {
 }
 
 fn ended() -> SandboxError {
-    SandboxError::sql(SqlErrorKind::Ended, "the query's process has ended before")
+    SandboxError::sql(SqlErrorKind::Ended, "the query's process has already ended")
 }
 
 pub(super) fn parse_reply(process: &Process, bytes: &[u8]) -> Result<Reply, SandboxError> {

@@ -258,7 +258,7 @@ impl Process {
         if self.handle.cancelled.load(Ordering::SeqCst) {
             return cancelled();
         }
-        SandboxError::sql(SqlErrorKind::Timeout, "the query took too long and was ended")
+        SandboxError::sql(SqlErrorKind::Timeout, "the query exceeded its time limit and was ended")
     }
 
     /// Kills a child that closed its pipe, and reports why it exited.

@@ -30,6 +30,8 @@ const CHECKS_MAX: usize = 2;
 const LOGINS_MAX: usize = 8;
 /// Longest wait of a login for its password check.
 const CHECK_WAIT: Duration = Duration::from_secs(5);
+/// Characters of a session's name.
+const SESSION_NAME_CHARS: usize = 12;
 /// Largest body of a login, in bytes.
 const LOGIN_BYTES_MAX: u64 = 16 << 10;
 
@@ -88,6 +90,11 @@ impl Auth {
     pub fn session(&self, headers: &Headers) -> Result<Option<Session>, ApiError> {
         let Some(token) = cookie::token(headers) else { return Ok(None) };
         self.kv.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)
+    }
+
+    /// Names the session of a request without its token; `None` if it has none. Not checked.
+    pub fn session_name(headers: &Headers) -> Option<String> {
+        cookie::token(headers).map(|token| sha256_hex(token.as_bytes())[..SESSION_NAME_CHARS].to_owned())
     }
 
     /// How long sessions live.

@@ -56,6 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
                 ErrorCode::WorkerUnavailable,
             ]),
         Endpoint::post("/api/p/{pipeline}/validate", "config.validate", "Validates a config by a worker", validate)
+            .changing_nothing()
             .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
             .answers::<Verdict>(200, "the verdict")
             .errors(&[ErrorCode::WorkerUnavailable]),

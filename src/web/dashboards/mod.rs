@@ -64,6 +64,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
             "Validates a YAML text, or the draft",
             publish::validate,
         )
+        .changing_nothing()
         .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, YAML)
         .answers::<Verdict>(200, "the verdict"),
         Endpoint::post(
@@ -83,6 +84,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
             "Runs the queries of the panels",
             data::data,
         )
+        .changing_nothing()
         .takes::<data::DataRequest>(DATA_REQUEST_BYTES_MAX)
         .answers::<data::DataAnswer>(200, "a result for each panel")
         .errors(&of_one)

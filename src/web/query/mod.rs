@@ -46,6 +46,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
     let query = "/api/p/{pipeline}/query";
     vec![
         Endpoint::post(query, "query.run", "Runs a statement over the pipeline's tables", run)
+            .changing_nothing()
             .takes::<QueryRequest>(QUERY_BODY_BYTES_MAX)
             .answers::<QueryAnswer>(200, "the first rows of the result")
             .errors(SQL_ERRORS)
@@ -56,6 +57,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
             "Runs a statement and downloads its complete result",
             download,
         )
+        .changing_nothing()
         .query::<DownloadFormat>("format", "format of the file; `csv` by default")
         .takes::<DownloadRequest>(QUERY_BODY_BYTES_MAX)
         .answers_bytes(200, "*/*", "the file")

@@ -15,11 +15,12 @@ export const routes = {
   fromCsv: (query: { key?: string; pipeline?: string } = {}) => withQuery("/new", query),
   lake: (prefix?: string, more: { file?: string; line?: number } = {}): string =>
     withQuery("/lake", { prefix, ...more }),
+  /** A file in its folder of the lake, at a line. */
+  file: (key: string, line?: number | null): string =>
+    routes.lake(key.slice(0, key.lastIndexOf("/") + 1), { file: key, ...(line ? { line } : {}) }),
   /** A source in the lake; source keys are relative to their pipeline. */
-  source: (slug: string, source: string, line?: number | null) => {
-    const file = `pipelines/${slug}/${source}`;
-    return routes.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line ? { line } : {}) });
-  },
+  source: (slug: string, source: string, line?: number | null): string =>
+    routes.file(`pipelines/${slug}/${source}`, line),
   settings: () => "/settings",
   pipeline: (slug: string) => `/p/${part(slug)}`,
   data: (

@@ -14,9 +14,10 @@ import { toast } from "../components/toasts";
 import { bytes, counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { droppedFiles } from "../uploads/dropped";
+import { deleteAfter, earlierUploads, namesOf } from "../uploads/earlier";
 import { sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, placeOf } from "../uploads/place";
-import { partsToUpload, sendParts } from "../uploads/send";
+import { partsToUpload, sendParts, type KeyedPart } from "../uploads/send";
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { offerFiles, uploadRequest } from "./upload-request";
@@ -68,6 +69,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const [chosen, setChosen] = useState(given ?? NEW);
   const [table, setTable] = useState<string>();
   const [busy, setBusy] = useState(false);
+  const [earlier, setEarlier] = useState<{ plan: UploadPlan; keys: string[] }>();
   const status = useQuery({ ...statusQuery(chosen), enabled: chosen !== NEW });
   const pipelines = (listed.data?.pipelines ?? []).filter(({ config }) => config !== "missing");
   const tables = (status.data?.tables ?? []).filter(({ globs }) => globs.length > 0);
@@ -85,13 +87,53 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     }
     setBusy(true);
     try {
-      sendParts(await prepareUpload(chosen, target, files));
+      const plan = await planUpload(chosen, target, files);
+      const keys = await earlierUploads(plan.parts);
+      if (keys.length === 0) return await send(plan);
+      setEarlier({ plan, keys });
+    } catch (error) {
+      toast.failed("Couldn't upload the files", error);
+    }
+    setBusy(false);
+  };
+  /** `replaced`: objects that the upload takes the place of. */
+  const send = async ({ parts, saveGlobs }: UploadPlan, replaced?: string[]) => {
+    setBusy(true);
+    try {
+      await saveGlobs();
+      const batch = sendParts(parts, replaced ? true : undefined);
+      if (replaced) void deleteAfter(batch, replaced);
       onClose();
     } catch (error) {
       toast.failed("Couldn't upload the files", error);
       setBusy(false);
     }
   };
+  if (earlier) {
+    const { plan, keys } = earlier;
+    return (
+      <Dialog
+        title={`Replace ${counted(new Set(plan.parts.map(({ of }) => of)).size, "file")}?`}
+        onClose={onClose}
+        actions={
+          <>
+            <Button onClick={onClose}>Cancel</Button>
+            <Button disabled={busy} onClick={() => void send(plan)}>
+              Keep both
+            </Button>
+            <Button variant="primary" busy={busy} onClick={() => void send(plan, keys)}>
+              Replace
+            </Button>
+          </>
+        }
+      >
+        <p>
+          An earlier upload is in the lake as <code>{namesOf(keys)}</code>. If both are kept, the table has the rows of
+          both.
+        </p>
+      </Dialog>
+    );
+  }
   return (
     <Dialog
       title={files.length === 1 ? `Add ${files[0]?.name ?? ""}` : `Add ${counted(files.length, "file")}`}
@@ -206,16 +248,23 @@ const missingGlobs = (table: TableStatus, files: File[]): string[] => {
   return [...added].filter((glob) => !table.globs.includes(glob));
 };
 
-/** Splits the files into parts; adds globs to the config if the table doesn't read them yet. */
-async function prepareUpload(slug: string, table: TableStatus, files: File[]) {
+interface UploadPlan {
+  parts: KeyedPart[];
+  /** Adds globs to the config if the table doesn't read the files yet. */
+  saveGlobs: () => Promise<void>;
+}
+
+/** Splits the files into parts. */
+async function planUpload(slug: string, table: TableStatus, files: File[]): Promise<UploadPlan> {
   const { config, etag } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table.name);
   const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
   const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
-  if (mapping && unread.length > 0) {
+  const saveGlobs = async () => {
+    if (!mapping || unread.length === 0) return;
     mapping.files = [...table.globs, ...added];
     await saveConfig(slug, config, etag);
-  }
-  return parts;
+  };
+  return { parts, saveGlobs };
 }

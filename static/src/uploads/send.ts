@@ -8,6 +8,8 @@ import type { Batch } from "./queue";
 /** A part with its key. */
 export interface KeyedPart extends Part {
   key: string;
+  /** Name of the file that it is a part of. */
+  of: string;
 }
 
 /** Splits large files into parts, and gives each part a key that the globs match. @throws Error with advice */
@@ -25,7 +27,7 @@ export async function partsToUpload(
       const place = placeOf(globs, free);
       if (place === undefined) throw new Error(`no pattern of the table reads ${free}: ${globs.join(", ")}`);
       taken.add(place);
-      found.push({ ...part, name: free, key: joinKey(`pipelines/${slug}/`, place) });
+      found.push({ ...part, name: free, key: joinKey(`pipelines/${slug}/`, place), of: file.name });
     }
   }
   return found;

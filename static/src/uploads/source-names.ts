@@ -34,6 +34,14 @@ export const withoutCompression = (name: string): string => name.replace(COMPRES
 /** File name without its endings. */
 export const stemOf = (name: string): string => name.replace(SOURCE_ENDING, "") || "data";
 
+/** Matches the names under which a file is stored: as it is, compressed, or in numbered parts. */
+export function formsOf(name: string): RegExp {
+  const stem = stemOf(name);
+  const ending = name.startsWith(stem) ? withoutCompression(name).slice(stem.length) : "";
+  const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${literal(stem)}(?:-part-\\d{3,})?${literal(ending)}${COMPRESSION}?$`);
+}
+
 /** Endings of a file of this name and of its compressed variants; as it is if the ending isn't known. */
 export function variantsOf(name: string): string[] {
   const ending = /(\.[a-z0-9]{1,4}){1,2}$/i.exec(name)?.[0] ?? "";

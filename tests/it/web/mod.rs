@@ -2,6 +2,7 @@
 
 mod about;
 mod archive;
+mod audit;
 mod auth;
 mod bad_input;
 mod cache;

@@ -68,7 +68,6 @@ function Found({ slug, job }: { slug: string; job: Job }) {
         <p class="secondary">The first {count(rows.length)} rejected rows:</p>
       )}
       <RejectedRows
-        slug={slug}
         caption="Rejected rows of all files"
         rows={rows.map((row, at) => ({
           id: String(at),

@@ -46,7 +46,7 @@ function countsOf({ counts, whole, bytes_read }: Previewed): string {
   return `${counted(rows_read, "row")} read${of}: ${parts.join(", ")}`;
 }
 
-function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewed; stale: boolean }) {
+function Outcome({ previewed, stale }: { previewed: Previewed; stale: boolean }) {
   const { problems, failure, columns, rows } = previewed;
   const warnings = Object.entries(previewed.warnings ?? {});
   const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type })), [columns]);
@@ -71,7 +71,6 @@ function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewe
             </Note>
           ))}
           <RejectedRows
-            slug={slug}
             caption="Rejected rows"
             rows={(previewed.rejects ?? []).map((row) => ({
               id: String(row.byte_offset),
@@ -148,7 +147,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
       {preview.error ? (
         <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
       ) : preview.data ? (
-        <Outcome slug={slug} previewed={preview.data} stale={preview.isFetching || calm !== text} />
+        <Outcome previewed={preview.data} stale={preview.isFetching || calm !== text} />
       ) : (
         <Skeleton lines={8} label="Preview" />
       )}

@@ -3,7 +3,6 @@ import { Link } from "wouter-preact";
 import { routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
 import { count } from "../../format/number";
-import { prefixOf } from "./service";
 
 export interface RejectedRow {
   id: string;
@@ -17,7 +16,7 @@ export interface RejectedRow {
   message: string;
 }
 
-export function RejectedRows({ slug, rows, caption }: { slug: string; rows: RejectedRow[]; caption: string }) {
+export function RejectedRows({ rows, caption }: { rows: RejectedRow[]; caption: string }) {
   if (rows.length === 0) return null;
   const hasFiles = rows.some(({ file }) => file !== undefined);
   return (
@@ -37,13 +36,7 @@ export function RejectedRows({ slug, rows, caption }: { slug: string; rows: Reje
           {rows.map(({ id, key, file, line, column, value, message }) => (
             <tr key={id}>
               {hasFiles && <td class="config-file">{file}</td>}
-              <td class="num">
-                {key ? (
-                  <Link href={`~${routes.lake(prefixOf(slug), { file: key, line })}`}>{count(line)}</Link>
-                ) : (
-                  count(line)
-                )}
-              </td>
+              <td class="num">{key ? <Link href={`~${routes.file(key, line)}`}>{count(line)}</Link> : count(line)}</td>
               <td>
                 <code>{column ?? "–"}</code>
               </td>

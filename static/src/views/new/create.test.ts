@@ -30,7 +30,7 @@ const uploaded = (key: string): Batch =>
 
 function plan(name: string): Plan {
   const body = new File(["a\n1\n"], name);
-  const parts = [{ key: `pipelines/taxi/taxi/${name}`, name, body, pack: false }];
+  const parts = [{ key: `pipelines/taxi/taxi/${name}`, name, body, pack: false, of: name }];
   return { slug: "taxi", title: "Taxi", existing: false, mappings: [], parts };
 }
 
