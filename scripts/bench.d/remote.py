@@ -121,7 +121,7 @@ def measure(kind, args, home, data):
         # A CSV younger than this may still be written.
         time.sleep(6)
         alone = (place.fetch(names, os.path.getsize(os.path.join(data, "big.csv"))), place.publish(made)) if place.proxy else (0.0, 0.0)
-        found = {"all is new": place.job()}
+        found = {"first run": place.job()}
         if not place.proxy:
             keep(place, made)
         found["nothing changed"] = place.job()
@@ -157,7 +157,7 @@ def main():
         rows, alone, all_new = [], {}, {}
         for kind, title in PLACES.items():
             found, alone[kind] = measure(kind, args, home, data)
-            all_new[kind] = found["all is new"]
+            all_new[kind] = found["first run"]
             for what, f in found.items():
                 del f["record"]
                 again = f" ({f['attempts']} attempts)" if f["attempts"] > 1 else ""

@@ -1,4 +1,4 @@
-//! Storage backends, one folder each, password hashing, catalogs of Iceberg tables, and targets of notifications.
+//! Storage backends, one folder each, password hashing, catalogs of Iceberg tables, and notification targets.
 
 pub mod aws;
 pub mod counted;

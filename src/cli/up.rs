@@ -168,7 +168,7 @@ fn print_addresses(
             let file = embedded.password_file();
             writeln!(out, "  password     shown at the first start; to generate a new one, delete {}", quoted(&file))?;
         }
-        Password::Given => writeln!(out, "  password     the one of SVC_ADMIN_PASSWORD_HASH")?,
+        Password::Given => writeln!(out, "  password     as set in SVC_ADMIN_PASSWORD_HASH")?,
     }
     writeln!(out, "  CSVs go to   {}/<pipeline>/", lake.display())?;
     writeln!(out, "  tables are   {}/pipelines/<pipeline>/<table>/", embedded.warehouse().display())?;

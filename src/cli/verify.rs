@@ -25,7 +25,7 @@ use crate::ports::jobs::EnqueueOutcome;
 use crate::ports::store::{Bucket, Lease, WriteOptions};
 
 /// Maximum number of lost files repaired by one call, to bound its memory.
-const LOST_MAX: usize = 100_000;
+const LOST_FILES_MAX: usize = 100_000;
 
 /// False if a difference from the manifests was found and not repaired.
 ///
@@ -149,7 +149,7 @@ impl TableCheck<'_> {
                 outcome.is_sound = false;
             }
         }
-        if self.lost.len() >= LOST_MAX {
+        if self.lost.len() >= LOST_FILES_MAX {
             print(self.args, "more files may be lost: repair again after the run", &json!({ "more": true }))?;
             outcome.is_sound = false;
         }
@@ -174,7 +174,7 @@ impl TableCheck<'_> {
                 "found": fault.found,
             });
             print(self.args, &text, &line)?;
-            if let Some(owner) = fault.owner.as_ref().filter(|_| self.lost.len() < LOST_MAX) {
+            if let Some(owner) = fault.owner.as_ref().filter(|_| self.lost.len() < LOST_FILES_MAX) {
                 self.lost.insert(owner.clone());
             }
         }

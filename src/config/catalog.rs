@@ -48,7 +48,7 @@ impl CatalogConfig {
     pub(super) fn read(reader: &VariableReader<'_>, objects: &ObjectStoreConfig) -> Option<Self> {
         let url = reader.optional(Var("SVC_ICEBERG_CATALOG_URL", "URL of the Iceberg catalog"), http_url);
         let warehouse = reader.optional(Var("SVC_ICEBERG_CATALOG_WAREHOUSE", "warehouse of the Iceberg catalog"), line);
-        let parents = Var("SVC_ICEBERG_CATALOG_NAMESPACE", "namespace of the Iceberg catalog above the pipelines'");
+        let parents = Var("SVC_ICEBERG_CATALOG_NAMESPACE", "parent namespace in the Iceberg catalog");
         let parents = reader.or(parents, Vec::new(), levels);
         let token = reader.optional_secret(Var("SVC_ICEBERG_CATALOG_TOKEN", "token for the Iceberg catalog"), secret);
         let client = Var("SVC_ICEBERG_CATALOG_CREDENTIAL", "OAuth2 client of the Iceberg catalog");

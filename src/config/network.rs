@@ -11,7 +11,7 @@ use super::server::{AddressRange, range};
 use super::values::absolute_path;
 
 /// Addresses that are never reached by a proxy: this machine, and the link-local ones where clouds offer metadata.
-const NEAR: &[AddressRange] = &[
+const NEVER_PROXIED: &[AddressRange] = &[
     AddressRange { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), prefix: 8 },
     AddressRange { address: IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), prefix: 16 },
     AddressRange { address: IpAddr::V6(Ipv6Addr::LOCALHOST), prefix: 128 },
@@ -71,7 +71,7 @@ impl NetworkConfig {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
             Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         };
-        if address.is_some_and(|address| NEAR.iter().any(|range| range.contains(address))) {
+        if address.is_some_and(|address| NEVER_PROXIED.iter().any(|range| range.contains(address))) {
             return true;
         }
         let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_are_urls_of_http() {
+    fn proxies_are_http_urls() {
         for good in
             ["proxy.example:3128", "http://proxy.example", "https://u:p%40@proxy.example:8443", "http://[::1]:3128"]
         {

@@ -1,4 +1,4 @@
-//! Targets of notifications.
+//! Notification targets.
 
 use std::net::IpAddr;
 
@@ -19,12 +19,12 @@ const ID_DIGITS: usize = 16;
 const SMTP_PORT: u16 = 587;
 const SMTPS_PORT: u16 = 465;
 
-/// Targets of notifications.
+/// Notification targets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotifyConfig {
     /// `SVC_NOTIFY_URL`: targets, separated by commas or line breaks; default none. May come from a file.
     pub targets: Vec<NotifyTarget>,
-    /// `SVC_NOTIFY_SECRET`: key of the signatures of JSON targets, required if there is one; may come from a file.
+    /// `SVC_NOTIFY_SECRET`: key that signs notifications to JSON targets, required if there is one; may come from a file.
     pub secret: Secret,
     /// `SVC_PUBLIC_URL`: the web service's origin, for links in notifications; default none.
     pub public_url: Option<String>,
@@ -42,12 +42,12 @@ pub struct NotifyTarget {
 pub enum NotifyRoute {
     /// An HTTP POST to this URL, `http` or `https`.
     Http(Secret),
-    /// Publishing to a topic of ntfy.
+    /// Publishing to an ntfy topic.
     Ntfy {
         /// `http` or `https`, without the topic.
         server: Secret,
         topic: Secret,
-        /// A whole `Authorization` header.
+        /// The value of the `Authorization` header.
         authorization: Option<Secret>,
     },
     Mail(MailRoute),
@@ -78,9 +78,9 @@ pub enum MailTls {
 
 impl NotifyConfig {
     pub(super) fn read(reader: &VariableReader<'_>) -> Self {
-        let targets = reader.optional_secret(Var("SVC_NOTIFY_URL", "targets of notifications"), targets);
+        let targets = reader.optional_secret(Var("SVC_NOTIFY_URL", "notification targets"), targets);
         let targets = targets.unwrap_or_default();
-        let secret_var = Var("SVC_NOTIFY_SECRET", "key of the signatures of notifications");
+        let secret_var = Var("SVC_NOTIFY_SECRET", "key that signs notifications");
         let secret = match targets.iter().any(|target| target.name.kind == TargetKind::Json) {
             true => reader.required_secret(secret_var, signing_key),
             false => reader.optional_secret(secret_var, signing_key).unwrap_or_default(),
@@ -163,7 +163,7 @@ fn ntfy(url: &Url) -> Result<NotifyRoute, Expected> {
     let topic = url.path().trim_matches('/').to_owned();
     let is_topic = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
     if topic.is_empty() || !topic.bytes().all(is_topic) || url.query().is_some() {
-        return Err("a topic of ntfy as path: letters, digits, `-` and `_`".into());
+        return Err("an ntfy topic as the path: letters, digits, `-` and `_`".into());
     }
     let password = decoded(url.password().unwrap_or_default())?;
     let user = decoded(url.username())?;

@@ -26,7 +26,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// The bytes of hex in lower case; `None` if the text isn't hex.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
+pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |c: u8| char::from(c).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?);
     text.as_bytes().chunks(2).map(pair).collect()
@@ -38,7 +38,7 @@ pub fn base64(bytes: &[u8]) -> String {
 }
 
 /// The bytes of base64 with padding; `None` if the text isn't that.
-pub fn unbase64(text: &str) -> Option<Vec<u8>> {
+pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
@@ -50,9 +50,12 @@ mod tests {
     fn base64_is_padded() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(bytes.as_bytes()), text);
-            assert_eq!(unbase64(text).as_deref(), Some(bytes.as_bytes()));
+            assert_eq!(decode_base64(text).as_deref(), Some(bytes.as_bytes()));
         }
-        assert_eq!((unbase64("Zg"), unbase64("Zg=="), unbase64("Z g=")), (None, Some(b"f".to_vec()), None));
+        assert_eq!(
+            (decode_base64("Zg"), decode_base64("Zg=="), decode_base64("Z g=")),
+            (None, Some(b"f".to_vec()), None)
+        );
         assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
     }
 
@@ -66,9 +69,9 @@ mod tests {
 
     #[test]
     fn hex_round_trips() {
-        assert_eq!(unhex(&hex(&[0, 0x7f, 0xff])), Some(vec![0, 0x7f, 0xff]));
+        assert_eq!(decode_hex(&hex(&[0, 0x7f, 0xff])), Some(vec![0, 0x7f, 0xff]));
         for bad in ["0", "0g", "é"] {
-            assert_eq!(unhex(bad), None, "{bad}");
+            assert_eq!(decode_hex(bad), None, "{bad}");
         }
     }
 

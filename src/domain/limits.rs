@@ -194,7 +194,7 @@ pub const NOTIFICATIONS_MAX: usize = 1_000;
 /// Longest title and text of a notification, in characters.
 pub const NOTIFICATION_TITLE_CHARS_MAX: usize = 200;
 pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 2_000;
-/// Targets of notifications.
+/// Maximum number of notification targets.
 pub const NOTIFICATION_TARGETS_MAX: usize = 16;
 /// Attempts to deliver a notification to a target, and the first and the longest pause between two, in ms; it doubles each
 /// time: about 22 hours together.

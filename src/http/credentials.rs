@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
-use crate::domain::digest::unbase64;
+use crate::domain::digest::decode_base64;
 
 use super::error::{ApiError, ErrorCode};
 use super::head::RequestHead;
@@ -72,7 +72,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 /// The password after `Basic`.
 fn basic_password(value: &[u8]) -> Option<Vec<u8>> {
-    let both = unbase64(std::str::from_utf8(after_scheme(value, b"basic ")?).ok()?)?;
+    let both = decode_base64(std::str::from_utf8(after_scheme(value, b"basic ")?).ok()?)?;
     let colon = both.iter().position(|byte| *byte == b':')?;
     Some(both[colon + 1..].to_vec())
 }

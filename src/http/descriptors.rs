@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_descriptors_for_the_work() {
+    fn connections_leave_descriptors_for_other_files() {
         for (limit, wanted, fit) in
             [(u64::MAX, 256, 256), (16_384, 256, 256), (1_024, 256, 64), (64, 256, 4), (3, 256, 1)]
         {

@@ -55,14 +55,14 @@ pub(super) fn serve_connection(shared: &Arc<ServerShared>, mut connection: Conne
                 let stream = Arc::clone(connection.stream.stream());
                 // Gives up the connection's permit first.
                 drop(connection);
-                return shared.tell_acceptor(AcceptorMessage::Linger(stream));
+                return shared.send_to_acceptor(AcceptorMessage::Linger(stream));
             }
             After::Close => return,
         }
         if scan(shared, &connection) == HeadState::Partial {
             connection.stream.compact();
             if connection.stream.stream().set_nonblocking(true).is_ok() {
-                shared.tell_acceptor(AcceptorMessage::Idle(connection));
+                shared.send_to_acceptor(AcceptorMessage::Idle(connection));
             }
             return;
         }

@@ -102,7 +102,7 @@ impl Server {
         metrics: Arc<HttpMetrics>,
     ) -> Result<Self, StartError> {
         let ServerOptions { address, handlers, trusted_proxies, hosts, mut limits } = options;
-        leave_descriptors(&mut limits);
+        fit_to_descriptor_limit(&mut limits);
         let (waker, woken) = waker_pair().map_err(|source| StartError::SocketPair { source })?;
         let (acceptor, inbox) = unbounded();
         let handlers = HandlerSlots::new(handlers.max(1), RESERVED_HANDLERS, PROBE_HANDLERS);
@@ -141,12 +141,12 @@ impl Server {
         let Some(acceptor) = self.acceptor.take() else { return 0 };
         self.shared.stopping.store(true, Ordering::Release);
         let idle_until = Instant::now() + grace.min(IDLE_DRAIN_MAX);
-        self.shared.tell_acceptor(AcceptorMessage::Stop { idle_until });
+        self.shared.send_to_acceptor(AcceptorMessage::Stop { idle_until });
         if self.acceptor_ended.recv_timeout(grace).is_err() {
             tracing::warn!(connections = self.shared.served(), "grace period over; connections cut");
             self.shared.cut_all();
             if self.acceptor_ended.recv_timeout(CUT_TIME_MAX).is_err() {
-                self.shared.tell_acceptor(AcceptorMessage::Exit);
+                self.shared.send_to_acceptor(AcceptorMessage::Exit);
             }
         }
         self.threads.close();
@@ -163,8 +163,8 @@ impl Drop for Server {
     }
 }
 
-/// Lowers the limits of connections if the process has few descriptors.
-fn leave_descriptors(limits: &mut GuardLimits) {
+/// Lowers the connection limits if the process has few file descriptors.
+fn fit_to_descriptor_limit(limits: &mut GuardLimits) {
     let files = descriptors::raise_limit();
     let fit = descriptors::connections_that_fit(files, limits.connections_max);
     if fit < limits.connections_max {
@@ -224,9 +224,9 @@ mod tests {
 
     const WAIT_MAX: Duration = Duration::from_secs(30);
 
-    struct Nothing;
+    struct EmptyService;
 
-    impl Service for Nothing {
+    impl Service for EmptyService {
         type Credential = ();
 
         fn authorize(&self, (): (), _: &RequestHead) -> Result<Caller, ApiError> {
@@ -255,8 +255,8 @@ mod tests {
     }
 
     fn start_on(listener: impl Listener + 'static, address: SocketAddr) -> Server {
-        let routes = vec![Route::<Nothing>::new(Method::Get, "/", (), |_, _| Ok(Response::text(200, "here")))];
-        let app = Arc::new(Bound { router: Router::new(routes), service: Arc::new(Nothing) });
+        let routes = vec![Route::<EmptyService>::new(Method::Get, "/", (), |_, _| Ok(Response::text(200, "here")))];
+        let app = Arc::new(Bound { router: Router::new(routes), service: Arc::new(EmptyService) });
         let limits = GuardLimits { accept_pause: Duration::from_millis(5), ..GuardLimits::default() };
         let options = ServerOptions { limits, ..ServerOptions::new(address, 2) };
         Server::start_on(listener, options, app, Arc::new(HttpMetrics::new(vec![("GET", "/")]))).unwrap()

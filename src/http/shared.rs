@@ -138,7 +138,7 @@ impl ServerShared {
     }
 
     /// Sends to the acceptor; if it has ended, a connection is closed.
-    pub(super) fn tell_acceptor(&self, message: AcceptorMessage) {
+    pub(super) fn send_to_acceptor(&self, message: AcceptorMessage) {
         if self.acceptor.send(message).is_ok() {
             self.wake_acceptor();
         }

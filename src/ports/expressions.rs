@@ -169,21 +169,21 @@ pub enum EvaluationError {
     #[error(transparent)]
     Failure(#[from] ExpressionFailure),
     #[error(transparent)]
-    Ended(#[from] EvaluationEnded),
+    Ended(#[from] EvaluationCrashed),
     /// No process is available now; the expressions are not at fault.
     #[error("expressions can't be evaluated now: {reason}")]
     Unavailable { reason: String },
 }
 
-/// Evaluating a batch ended its process, also when retried.
+/// Evaluating a batch crashed the child process, and so did the retry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("evaluating expressions crashed its process: {cause}")]
-pub struct EvaluationEnded {
+pub struct EvaluationCrashed {
     /// What happened to the process.
     pub cause: String,
-    /// The smallest range of rows of the batch that is known to end it.
+    /// The smallest range of rows of the batch that is known to crash the process.
     pub rows: Range<usize>,
-    /// The expression that ended it, if it was found.
+    /// The expression that crashed it, if it was found.
     pub id: Option<ExpressionId>,
 }
 

@@ -1,8 +1,8 @@
-//! Notifications on their way, and the state of the conditions that they are about.
+//! Pending notifications, and the state of the conditions that caused them.
 //!
 //! Contract, tested on every backend by one suite. Each method is one atomic step. Times are the key-value store's own.
 //! - A condition's state changes together with its notification: a process that dies leaves both or none.
-//! - A notification is due until all its deliveries are sent or given up. A due one is claimed for a time by one process at
+//! - A notification is due until all its deliveries are sent or abandoned. A due one is claimed for a time by one process at
 //!   a time; if that process dies, another one claims it after that time.
 //! - At most [`NOTIFICATIONS_MAX`] are kept. Those without a pending delivery are dropped first, the oldest first; if there
 //!   is none, no notification is added.

@@ -38,8 +38,8 @@ pub enum Admission {
 
 /// Throttles password guessing, per [`LoginScopes`] of the client's address.
 pub trait LoginThrottle: Send + Sync {
-    /// Allows an attempt unless a scope makes it wait; counts it as failed in each. For an address that has logged in
-    /// recently, only its own scope counts.
+    /// Allows an attempt unless a scope is throttled, and counts it as failed in every scope. For an address that has
+    /// logged in recently, only its own scope is checked.
     fn admit(&self, client: &LoginScopes) -> KvResult<Admission>;
 
     /// Undoes the failure in the wider scopes, clears all failures of the address, and remembers it for

@@ -13,7 +13,7 @@ use crossbeam_channel::Receiver;
 use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX};
 use crate::domain::name::Slug;
 
-/// The three buckets of the contract.
+/// The three buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bucket {
     Pipelines,

@@ -96,7 +96,7 @@ impl From<sandbox::Confinement> for Confinement {
 struct Store {
     /// `folder` or `s3`.
     kind: &'static str,
-    /// Host and port of the server; null where objects lie in a folder.
+    /// Host and port of the server; null if the objects are in a folder.
     endpoint: Option<String>,
     buckets: Buckets,
 }

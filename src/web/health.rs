@@ -91,12 +91,12 @@ pub struct Ready {
     store: bool,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn live(_: &Health, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Live { status: "ok" }))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let kv = Arc::clone(&health.kv);
     let kv = health.kv_write_check.begin(MAX_AGE, move || {
@@ -113,7 +113,7 @@ fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
     let kv = Arc::clone(&health.kv);

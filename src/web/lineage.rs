@@ -31,7 +31,10 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .query::<String>("source", "one source, by its key below the pipeline")
             .query::<String>("file", "one file, by its key below the pipeline")
             .query::<String>("partition", "one partition, as `day=2013-01-01`")
-            .query::<String>("extra_column", "sources with this column, which the table has not; as the header has it")
+            .query::<String>(
+                "extra_column",
+                "only sources whose header has this column, which the table does not have; spelled as in the header",
+            )
             .query::<u64>("limit", "page size, for sources and for files: at most 1000, 100 by default")
             .query::<u64>("offset", "sources, and files, to skip")
             .query::<String>("as_of", AS_OF)
@@ -83,7 +86,7 @@ struct Source {
     partitions_total: u64,
     /// The file of its rejected rows, if any.
     rejects: Option<String>,
-    /// Columns of its header that the table has not.
+    /// Columns of its header that the table does not have.
     extra_columns: Vec<String>,
 }
 

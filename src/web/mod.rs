@@ -106,7 +106,7 @@ pub struct WebParts {
     pub auth: AuthOptions,
     pub worker: WorkerClient,
     pub metrics_access: MetricsAccess,
-    /// Folder for uploads on their way to the store; created when needed.
+    /// Folder for uploads that are being sent to the store; created when needed.
     pub uploads_dir: PathBuf,
     /// Time to live of the run locks held while pipelines are created, renamed or deleted.
     pub lock_ttl: Duration,

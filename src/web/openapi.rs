@@ -285,18 +285,18 @@ pub(super) fn endpoints() -> Vec<Endpoint<Documents>> {
     ]
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn openapi(documents: &Documents, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::bytes(200, "application/json", documents.openapi.as_bytes().to_vec()))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn pipeline_schema(_: &Documents, _: &mut Request) -> Result<Response, ApiError> {
     static TEXT: LazyLock<String> = LazyLock::new(|| schema().to_string());
     Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn dashboard_schema(_: &Documents, _: &mut Request) -> Result<Response, ApiError> {
     static TEXT: LazyLock<String> = LazyLock::new(|| dashboard::schema().to_string());
     Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))

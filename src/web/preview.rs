@@ -207,7 +207,7 @@ fn post(previews: &Previews, request: &mut Request) -> Result<Response, ApiError
     };
     match children.ask(&request)? {
         Ok(answer) => Ok(Response::json(200, &Previewed::of(key, answer))),
-        Err(error) => match children.culprit(&request, index, &mappings, &error)? {
+        Err(error) => match children.find_crashing_expression(&request, index, &mappings, &error)? {
             Some(problem) => {
                 let answer = PreviewAnswer { problems: vec![problem.into()], ..PreviewAnswer::default() };
                 Ok(Response::json(200, &Previewed::of(key, answer)))
@@ -246,7 +246,7 @@ impl Children<'_> {
 
     /// Finds the expression that crashed a child, if time allows. The expression may belong to another table, since all
     /// are checked.
-    fn culprit(
+    fn find_crashing_expression(
         &self,
         request: &PreviewRequest,
         index: usize,
@@ -255,7 +255,7 @@ impl Children<'_> {
     ) -> Result<Option<Problem>, ApiError> {
         let others = (0..mappings.len()).filter(|other| *other != index);
         for at in std::iter::once(index).chain(others).filter(|_| has_crashed(crash)) {
-            if let Some(problem) = self.culprit_of(request, at, &mappings[at], crash)? {
+            if let Some(problem) = self.find_crashing_expression_in(request, at, &mappings[at], crash)? {
                 return Ok(Some(problem));
             }
         }
@@ -263,7 +263,7 @@ impl Children<'_> {
     }
 
     /// Finds it in one table by bisection: a child survives the expressions before it, and crashes with it.
-    fn culprit_of(
+    fn find_crashing_expression_in(
         &self,
         request: &PreviewRequest,
         index: usize,

@@ -164,7 +164,7 @@ pub(super) fn fallback() -> Endpoint<Ui> {
         .reserved()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn page(ui: &Ui, request: &mut Request) -> Result<Response, ApiError> {
     Ok(ui.answer(request, PAGE).unwrap_or_else(|| Response::bytes(200, HTML, NOT_BUILT.as_bytes())))
 }

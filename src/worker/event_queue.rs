@@ -1,8 +1,8 @@
 //! Takes events of new objects from a queue, extends the debounce windows, then deletes the messages.
 //!
 //! A message that holds no events of the lake stays: the queue moves it to its dead-letter queue. Without one, it is
-//! deleted once it was received [`RECEIVES_MAX`] times. While the key-value store is away, nothing is received: messages
-//! must not reach the dead-letter queue for that.
+//! deleted once it was received [`RECEIVES_MAX`] times. While the key-value store is unavailable, nothing is received, so
+//! that messages don't reach the dead-letter queue because of it.
 
 use std::sync::Arc;
 use std::time::Duration;

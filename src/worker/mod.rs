@@ -78,7 +78,7 @@ pub struct WorkerParts {
     pub lake_changes: Option<Receiver<LakeChange>>,
     /// A queue that events of the lake come from.
     pub event_queue: Option<QueuedEvents>,
-    /// Targets of notifications; without any, none are sent.
+    /// Notification targets; without any, no notifications are sent.
     pub targets: Vec<Arc<dyn NotificationTarget>>,
 }
 

@@ -24,7 +24,7 @@ use crate::runtime::WatchedThread;
 use crate::runtime::threads::Instant;
 
 /// Free space that scratch must have, unless an eighth of its file system is less.
-const SCRATCH_ROOM_BYTES: u64 = RUN_MEMORY_BYTES_MIN;
+const SCRATCH_FREE_BYTES_MIN: u64 = RUN_MEMORY_BYTES_MIN;
 /// Written and synced, to find a disk that fails without being full.
 const SCRATCH_WRITE: [u8; 4_096] = [0x5a; 4_096];
 /// Descriptors that must be available.
@@ -133,7 +133,7 @@ fn store(store: &dyn ObjectStore) -> StoreResult<()> {
 /// Reserves space in the folder, and writes and syncs a little of it.
 fn scratch(folder: &Path) -> io::Result<()> {
     let found = statvfs(folder)?;
-    let room = SCRATCH_ROOM_BYTES.min(found.f_blocks.saturating_mul(found.f_frsize) / 8);
+    let room = SCRATCH_FREE_BYTES_MIN.min(found.f_blocks.saturating_mul(found.f_frsize) / 8);
     let path = folder.join(format!("probe-{}", uuid::Uuid::new_v4()));
     let written = File::create_new(&path).and_then(|file| reserve(&file, room));
     let removed = std::fs::remove_file(&path);

@@ -125,7 +125,7 @@ fn check(
     let due = every.filter(|every| compared.is_none_or(|at| at.elapsed() >= *every));
     match due {
         None if is_initialized => return Ok(true),
-        Some(every) if is_initialized && !is_my_turn(shared, every, compared.is_none())? => {
+        Some(every) if is_initialized && !claims_periodic_comparison(shared, every, compared.is_none())? => {
             *compared = Some(Instant::now());
             return Ok(true);
         }
@@ -142,7 +142,7 @@ fn check(
 
 /// Whether this worker makes the periodic comparison: one of all workers does. Each compares when it starts, since there may
 /// have been no worker before.
-fn is_my_turn(shared: &WorkerShared, every: Duration, starts: bool) -> Result<bool, String> {
+fn claims_periodic_comparison(shared: &WorkerShared, every: Duration, starts: bool) -> Result<bool, String> {
     if shared.options.lifetime.ends() {
         return Ok(starts);
     }

@@ -31,7 +31,7 @@ pub(super) struct Run<'a> {
 /// Runs the pipeline.
 ///
 /// # Errors
-/// Why it failed; also if it panicked.
+/// The run failed or panicked.
 pub(super) fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
     let began = Instant::now();
     let outcome =

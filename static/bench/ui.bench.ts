@@ -40,7 +40,7 @@ const median = (values: number[]): number =>
 const ms = (values: number[]): string =>
   `${median(values).toFixed(0)} (${Math.min(...values).toFixed(0)} to ${Math.max(...values).toFixed(0)})`;
 const kilobytes = (bytes: number): string => (bytes / 1_000).toFixed(0);
-const told = (what: string): void => void process.stderr.write(`${what}\n`);
+const log = (what: string): void => void process.stderr.write(`${what}\n`);
 
 async function loggedIn(browser: Browser, site: Instance): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US" });
@@ -163,7 +163,7 @@ async function starts(site: Instance): Promise<string[]> {
     const taken: Start[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const one = await inBrowser(site, (page) => start(page, site.url + path, sign));
-      told(`${name}: painted after ${one.paint.toFixed(0)} ms, usable after ${one.usable.toFixed(0)}`);
+      log(`${name}: painted after ${one.paint.toFixed(0)} ms, usable after ${one.usable.toFixed(0)}`);
       taken.push(one);
     }
     const of = (key: keyof Start) => taken.map((one) => one[key]);
@@ -206,7 +206,7 @@ test("the UI", async () => {
     "|---|---|---|---|",
   ];
   try {
-    told("loading the sample and a million rows");
+    log("loading the sample and a million rows");
     await inBrowser(site, async (page) => {
       const api = new Api(page.request, site.url);
       await api.sample();
@@ -214,7 +214,7 @@ test("the UI", async () => {
     });
     lines.push(...(await starts(site)), "");
     lines.push(`All scripts and styles together: ${kilobytes(await wholeBytes(site))} kB gzip.`);
-    told("scrolling");
+    log("scrolling");
     for (const step of SCROLL_STEPS_PX) lines.push(await frames(site, step));
   } finally {
     await site.remove();

@@ -8,7 +8,7 @@ import { Boundary } from "./components/boundary";
 import { Toasts } from "./components/toasts";
 import { Empty, Failed, Skeleton } from "./components/states";
 import { Banner } from "./shell/banner";
-import { LoginAgain, LoginPage } from "./shell/login";
+import { LoginDialog, LoginPage } from "./shell/login";
 import { PipelineFrame } from "./shell/pipeline";
 import { routes } from "./browser/routes";
 import { Shell } from "./shell/shell";
@@ -27,7 +27,7 @@ const Jobs = lazy(() => import("./views/jobs"));
 const Config = lazy(() => import("./views/config"));
 
 /** Routes of one pipeline, relative to `/p/:slug`. */
-function OfPipeline({ slug }: { slug: string }) {
+function PipelineRoutes({ slug }: { slug: string }) {
   // Switching tabs resets a failed view.
   const tab = useLocation()[0].split("/")[1];
   return (
@@ -54,7 +54,7 @@ function OfPipeline({ slug }: { slug: string }) {
               <Config slug={slug} />
             </Route>
             <Route>
-              <Nowhere />
+              <NotFound />
             </Route>
           </Switch>
         </Suspense>
@@ -63,7 +63,7 @@ function OfPipeline({ slug }: { slug: string }) {
   );
 }
 
-function Nowhere() {
+function NotFound() {
   return (
     <Empty
       title="Page not found"
@@ -101,10 +101,10 @@ function Views() {
               <Settings />
             </Route>
             <Route path="/p/:slug" nest>
-              {({ slug }) => <OfPipeline key={slug} slug={slug} />}
+              {({ slug }) => <PipelineRoutes key={slug} slug={slug} />}
             </Route>
             <Route>
-              <Nowhere />
+              <NotFound />
             </Route>
           </Switch>
         </Suspense>
@@ -149,7 +149,7 @@ export function App() {
           <Views />
         </Router>
       )}
-      {state === "lost" && <LoginAgain />}
+      {state === "lost" && <LoginDialog />}
       <Toasts />
     </>
   );

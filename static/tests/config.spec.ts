@@ -307,7 +307,7 @@ test("a session that ends while typing loses nothing", async ({ page, api, watch
   await replace(page, editor, '"title": "config-session"', '"title": "Kept"');
   await page.getByRole("button", { name: "Save…" }).click();
   await page.context().clearCookies();
-  // All further requests are refused, whoever makes them.
+  // All further requests are refused, also those of other clients.
   const login = page.getByRole("dialog", { name: "Your session has ended" });
   await expect(login).toBeVisible();
   await login.getByLabel("Password").fill(site.password);

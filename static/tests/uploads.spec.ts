@@ -42,7 +42,7 @@ test("several plain and compressed files uploaded together become one table", as
       file("people-3.csv.zst", zstd(csv(90, 120))),
     ]);
   await expect(page.getByText("people-1.csv and 2 more files")).toBeVisible(SLOW);
-  await page.getByLabel("Pipeline ID").fill("up-packed");
+  await page.getByLabel("Slug").fill("up-packed");
   await page.getByLabel("Table", { exact: true }).fill("people");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/up-packed\/data\/people\?chart=1/, SLOW);
@@ -108,7 +108,7 @@ test("a session that expires during an upload is renewed in place, and the uploa
   await page.goto("/new");
   const parts = Array.from({ length: 8 }, (_, at) => file(`part-${at}.csv`, csv(at * 10, at * 10 + 10)));
   await page.getByLabel("CSV files").setInputFiles(parts);
-  await page.getByLabel("Pipeline ID").fill("up-session", SLOW);
+  await page.getByLabel("Slug").fill("up-session", SLOW);
   await page.getByLabel("Table", { exact: true }).fill("parts");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page.getByText(/3 of 8 files/).first()).toBeVisible();

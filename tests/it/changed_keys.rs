@@ -15,19 +15,19 @@ fn published() -> Lake {
     for at in 0..5 {
         lake.put(&format!("{at}.csv"), format!("p,n\na,{at}\nb,{at}\n"));
     }
-    lake.run(RunParams::ROOMY).unwrap();
+    lake.run(RunParams::AMPLE_MEMORY).unwrap();
     lake.store.reset_counts();
     lake
 }
 
 fn run(lake: &Lake, keys: &'static [&'static str]) -> RunResult {
-    lake.run(RunParams::ROOMY.changed(keys)).unwrap()
+    lake.run(RunParams::AMPLE_MEMORY.changed(keys)).unwrap()
 }
 
 /// The bytes of a clean run over the same sources.
 fn assert_as_clean(lake: &Lake) {
     let fresh = lake.fresh();
-    fresh.run(RunParams::ROOMY).unwrap();
+    fresh.run(RunParams::AMPLE_MEMORY).unwrap();
     assert_eq!(difference(&fresh.warehouse(), &lake.warehouse()), None);
 }
 
@@ -63,7 +63,7 @@ fn change_without_event_is_left_to_a_run_that_lists() {
     lake.put("5.csv", "p,n\na,5\n");
     lake.put("6.csv", "p,n\na,6\n");
     assert_eq!(run(&lake, &["6.csv"]).tables["t"].sources_read, 1);
-    assert_eq!(lake.run(RunParams::ROOMY).unwrap().tables["t"].sources_read, 1);
+    assert_eq!(lake.run(RunParams::AMPLE_MEMORY).unwrap().tables["t"].sources_read, 1);
     assert_as_clean(&lake);
 }
 
@@ -84,7 +84,7 @@ fn table_with_unusable_manifest_or_changed_config_is_built_from_a_listing() {
 fn removal_of_the_last_source_fails_as_with_a_listing() {
     let lake = published();
     (0..5).for_each(|at| lake.remove(&format!("{at}.csv")));
-    let failed = lake.run(RunParams::ROOMY.changed(&["0.csv", "1.csv", "2.csv", "3.csv", "4.csv"])).unwrap_err();
+    let failed = lake.run(RunParams::AMPLE_MEMORY.changed(&["0.csv", "1.csv", "2.csv", "3.csv", "4.csv"])).unwrap_err();
     assert_eq!(failed.error.code, RunErrorCode::NoInput);
 }
 

@@ -229,7 +229,7 @@ fn invalid_arguments_enqueue_nothing() {
 }
 
 #[test]
-fn invalid_environment_has_its_own_exit_status() {
+fn invalid_environment_has_a_distinct_exit_status() {
     for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
         let mut site = Site::new(Kind::Embedded);
         site.set("KV_URL", "mysql://x").set("OBJ_REGION", "");

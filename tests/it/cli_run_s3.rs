@@ -44,11 +44,11 @@ impl RunFixture {
 
     /// Three days in as many files, partitioned by day: enough to interrupt between two PUTs.
     fn three_days() -> Self {
-        let place = Self::new(&[mapping(&json!({ "files": ["**/*.csv"], "partition_by": ["a"] }))]);
+        let fixture = Self::new(&[mapping(&json!({ "files": ["**/*.csv"], "partition_by": ["a"] }))]);
         for day in ["x", "y", "z"] {
-            place.put(&format!("{day}.csv"), &format!("a,b\n{day},1\n{day},2\n{day},bad\n"));
+            fixture.put(&format!("{day}.csv"), &format!("a,b\n{day},1\n{day},2\n{day},bad\n"));
         }
-        place
+        fixture
     }
 
     fn buckets(&self) -> &Buckets {
@@ -149,128 +149,132 @@ fn is_stopped(child: &Child) -> bool {
 
 #[test]
 fn run_between_buckets_and_folders_builds_the_tables_of_a_run_between_folders() {
-    let place = RunFixture::three_days();
-    let (folder, out) = (place.program.lake().display().to_string(), place.program.home().join("of-bucket"));
+    let fixture = RunFixture::three_days();
+    let (folder, out) = (fixture.program.lake().display().to_string(), fixture.program.home().join("of-bucket"));
     let out_text = out.display().to_string();
-    let within = format!("s3://{}/shop/out", place.buckets().lake);
+    let within = format!("s3://{}/shop/out", fixture.buckets().lake);
     let routes = [
-        (place.lake(), place.tables()),
-        (folder, format!("s3://{}/from-folder", place.buckets().warehouse)),
-        (place.lake(), out_text),
+        (fixture.lake(), fixture.tables()),
+        (folder, format!("s3://{}/from-folder", fixture.buckets().warehouse)),
+        (fixture.lake(), out_text),
         // The output in the input is not a source.
-        (place.lake(), within),
+        (fixture.lake(), within),
     ];
-    let made = |place: &RunFixture| {
+    let made = |fixture: &RunFixture| {
         let read = |path: std::path::PathBuf, name: &str| std::fs::read(path.join(name)).unwrap();
         let in_folder = crate::support::program::files(&out).into_iter().filter(|name| !name.starts_with('.'));
         let in_folder = in_folder.map(|name| (name.clone(), read(out.clone(), &name))).collect();
-        let of_lake = list_all(&place.store, Bucket::Lake, "shop/out/").unwrap();
+        let of_lake = list_all(&fixture.store, Bucket::Lake, "shop/out/").unwrap();
         let of_lake = of_lake.into_iter().map(|object| {
             let mut bytes = Vec::new();
-            place.store.get(Bucket::Lake, &object.key, None).unwrap().body.read_to_end(&mut bytes).unwrap();
+            fixture.store.get(Bucket::Lake, &object.key, None).unwrap().body.read_to_end(&mut bytes).unwrap();
             (object.key["shop/out/".len()..].to_owned(), bytes)
         });
-        [place.output_objects(), place.objects("from-folder/"), in_folder, of_lake.collect()].map(tables_of)
+        [fixture.output_objects(), fixture.objects("from-folder/"), in_folder, of_lake.collect()].map(tables_of)
     };
     let check = |summary: &str| {
-        let expected = place.expected();
+        let expected = fixture.expected();
         for (input, output) in &routes {
-            let ran = place.run(input, output).ok();
+            let ran = fixture.run(input, output).ok();
             assert!(ran.stdout.contains(summary), "{input} to {output}: {}", ran.stdout);
             assert_eq!(ran.stderr, "");
         }
-        for (made, route) in made(&place).into_iter().zip(&routes) {
+        for (made, route) in made(&fixture).into_iter().zip(&routes) {
             assert_eq!(Vec::from_iter(made.0.keys()), Vec::from_iter(expected.0.keys()), "{route:?}");
             assert!(made == expected, "{route:?}: other bytes");
         }
     };
     check("3 files read, 3 partitions written");
     check("nothing changed: 3 files are unchanged");
-    place.put("y.csv", "a,b\ny,7\nw,1\n");
-    place.remove("x.csv");
+    fixture.put("y.csv", "a,b\ny,7\nw,1\n");
+    fixture.remove("x.csv");
     check("1 file read, 2 partitions written");
-    let left = list_all(&place.store, Bucket::Warehouse, "").unwrap();
+    let left = list_all(&fixture.store, Bucket::Warehouse, "").unwrap();
     assert!(left.iter().all(|object| !object.key.contains("probe") && !object.key.contains("intent-")), "{left:?}");
 }
 
 #[test]
 fn published_logs_name_the_bucket_and_earlier_runs_are_found_again() {
-    let place = RunFixture::new(&[mapping(&json!({ "files": ["**/*.csv"], "publish": ["iceberg"] }))]);
-    place.put("1.csv", "a,b\nx,1\n");
-    place.run(&place.lake(), &place.tables()).ok();
-    let metadata = place.output_objects();
+    let fixture = RunFixture::new(&[mapping(&json!({ "files": ["**/*.csv"], "publish": ["iceberg"] }))]);
+    fixture.put("1.csv", "a,b\nx,1\n");
+    fixture.run(&fixture.lake(), &fixture.tables()).ok();
+    let metadata = fixture.output_objects();
     let (name, json) = metadata.iter().find(|(name, _)| name.ends_with(".metadata.json")).unwrap();
     let json: Value = serde_json::from_slice(json).unwrap();
-    let location = format!("{}/t", place.tables());
+    let location = format!("{}/t", fixture.tables());
     assert_eq!(json["location"], json!(location), "{name}");
 }
 
 #[test]
 fn dry_run_writes_nothing_to_the_bucket() {
-    let place = RunFixture::three_days();
-    let ran = call(place.command(&place.lake(), &place.tables()).arg("--dry-run")).ok();
+    let fixture = RunFixture::three_days();
+    let ran = call(fixture.command(&fixture.lake(), &fixture.tables()).arg("--dry-run")).ok();
     assert!(ran.stdout.contains("would write 3 partitions") && ran.stdout.contains("dry run"), "{}", ran.stdout);
-    assert_eq!(list_all(&place.store, Bucket::Warehouse, "").unwrap(), []);
+    assert_eq!(list_all(&fixture.store, Bucket::Warehouse, "").unwrap(), []);
 }
 
 #[test]
 fn missing_permission_for_the_bucket_is_named_and_no_other_is_required() {
-    let place = RunFixture::three_days();
+    let fixture = RunFixture::three_days();
     for (input, output) in [
-        (place.lake(), place.program.output().display().to_string()),
-        (place.program.lake().display().to_string(), place.tables()),
+        (fixture.lake(), fixture.program.output().display().to_string()),
+        (fixture.program.lake().display().to_string(), fixture.tables()),
     ] {
-        let mut command = place.command(&input, &output);
+        let mut command = fixture.command(&input, &output);
         for name in ACCESS {
             command.env_remove(name);
         }
         let ran = call(&mut command).exits_with(78, &ACCESS);
         assert!(ran.stderr.contains("OBJ_REGION (region of the object store) is missing"), "{}", ran.stderr);
         assert!(!ran.stderr.contains("S3_BUCKET") && !ran.stderr.contains("KV_URL"), "{}", ran.stderr);
-        call(place.command(&input, &output).env_remove("OBJ_REGION"))
+        call(fixture.command(&input, &output).env_remove("OBJ_REGION"))
             .exits_with(78, &["1 environment variable can't be used:", "OBJ_REGION"]);
     }
-    call(place.command(&place.lake(), &place.tables()).env("OBJ_SECRET_ACCESS_KEY", "wrong"))
-        .exits_with(1, &[&format!("--input `{}`", place.lake()), "check OBJ_SECRET_ACCESS_KEY"]);
-    call(place.command(&place.lake(), &place.tables()).env("OBJ_ENDPOINT_URL", "file:///srv/objects"))
+    call(fixture.command(&fixture.lake(), &fixture.tables()).env("OBJ_SECRET_ACCESS_KEY", "wrong"))
+        .exits_with(1, &[&format!("--input `{}`", fixture.lake()), "check OBJ_SECRET_ACCESS_KEY"]);
+    call(fixture.command(&fixture.lake(), &fixture.tables()).env("OBJ_ENDPOINT_URL", "file:///srv/objects"))
         .exits_with(1, &["OBJ_ENDPOINT_URL: it is a folder of this machine; give a path instead of `s3://…`"]);
-    assert_eq!(place.output_objects(), BTreeMap::new());
+    assert_eq!(fixture.output_objects(), BTreeMap::new());
 }
 
 #[test]
 fn addresses_that_cannot_be_used_are_refused() {
-    let place = RunFixture::three_days();
-    let (lake, tables) = (place.lake(), place.tables());
-    place.run("gs://bucket/x", &tables).exits_with(2, &["--input", "expected a folder or `s3://bucket/prefix`"]);
-    place.run(&lake, "s3://No_Bucket/x").exits_with(2, &["--output", "bucket `No_Bucket`: expected 3 to 63 of a-z"]);
-    place.run(&lake, &lake).exits_with(1, &[&format!("`{lake}` is both --input and --output: expected two prefixes")]);
-    place
+    let fixture = RunFixture::three_days();
+    let (lake, tables) = (fixture.lake(), fixture.tables());
+    fixture.run("gs://bucket/x", &tables).exits_with(2, &["--input", "expected a folder or `s3://bucket/prefix`"]);
+    fixture.run(&lake, "s3://No_Bucket/x").exits_with(2, &["--output", "bucket `No_Bucket`: expected 3 to 63 of a-z"]);
+    fixture
+        .run(&lake, &lake)
+        .exits_with(1, &[&format!("`{lake}` is both --input and --output: expected two prefixes")]);
+    fixture
         .run(&format!("{lake}/in"), &lake)
         .exits_with(1, &[&format!("--input `{lake}/in` is inside --output `{lake}`, whose folders are tables")]);
-    place
+    fixture
         .run("s3://no-such-bucket/x", &tables)
         .exits_with(1, &["--input `s3://no-such-bucket/x`: the bucket `no-such-bucket` does not exist"]);
-    place
+    fixture
         .run(&lake, "s3://no-such-bucket/x")
         .exits_with(1, &["--output `s3://no-such-bucket/x`: the bucket `no-such-bucket` does not exist"]);
-    place.store.put(Bucket::Warehouse, "tables/of shop/mine.txt", b"x", &WriteOptions::default()).unwrap();
-    place.run(&lake, &tables).exits_with(
+    fixture.store.put(Bucket::Warehouse, "tables/of shop/mine.txt", b"x", &WriteOptions::default()).unwrap();
+    fixture.run(&lake, &tables).exits_with(
         1,
         &[&format!("--output `{tables}` contains `mine.txt`, which no run created: name an empty prefix")],
     );
-    let nothing = format!("s3://{}/nothing", place.buckets().lake);
-    let ran = place.run(&nothing, &format!("{tables}/new"));
+    let nothing = format!("s3://{}/nothing", fixture.buckets().lake);
+    let ran = fixture.run(&nothing, &format!("{tables}/new"));
     ran.exits_with(1, &["(no_input)", &format!("globs are relative to `{nothing}`"), "the tables are unchanged"]);
 }
 
 #[test]
 fn failed_run_names_its_rejects_by_address() {
-    let place =
+    let fixture =
         RunFixture::new(&[mapping(&json!({ "files": ["**/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } }))]);
-    place.put("1.csv", "a,b\nx,bad\n");
-    let rejects = format!("rejected rows: {}/_lakemill/jobs/", place.tables());
-    place.run(&place.lake(), &place.tables()).exits_with(1, &["(too_many_rejects)", "`in/1.csv` line 2", &rejects]);
-    assert!(place.output_objects().keys().any(|name| name.ends_with(".rejected.parquet")));
+    fixture.put("1.csv", "a,b\nx,bad\n");
+    let rejects = format!("rejected rows: {}/_lakemill/jobs/", fixture.tables());
+    fixture
+        .run(&fixture.lake(), &fixture.tables())
+        .exits_with(1, &["(too_many_rejects)", "`in/1.csv` line 2", &rejects]);
+    assert!(fixture.output_objects().keys().any(|name| name.ends_with(".rejected.parquet")));
 }
 
 #[test]
@@ -280,67 +284,67 @@ fn run_after_a_killed_one_takes_over_its_lock_and_builds_complete_tables() {
         "commit::before_root=return(kill)",
         "commit::after_root=return(kill)",
     ] {
-        let place = RunFixture::three_days();
-        let (status, _) = end_of(place.start(&format!("run_lock::ttl_ms=return(2000);{point}")));
+        let fixture = RunFixture::three_days();
+        let (status, _) = end_of(fixture.start(&format!("run_lock::ttl_ms=return(2000);{point}")));
         assert_eq!(status, None, "{point}");
-        let left = place.output_objects();
+        let left = fixture.output_objects();
         assert!(left.keys().any(|name| name.contains("intent-")), "{point}: {:?}", left.keys());
-        let ran = place.run(&place.lake(), &place.tables()).ok();
+        let ran = fixture.run(&fixture.lake(), &fixture.tables()).ok();
         assert!(ran.stderr.is_empty() || ran.stderr.contains("waiting up to"), "{point}: {}", ran.stderr);
-        let made = place.output_objects();
+        let made = fixture.output_objects();
         assert!(!made.keys().any(|name| name.contains("intent-")), "{point}: {:?}", made.keys());
-        assert!(tables_of(made) == place.expected(), "{point}");
+        assert!(tables_of(made) == fixture.expected(), "{point}");
     }
 }
 
 #[test]
-fn stop_signal_ends_a_run_with_its_own_status_and_frees_the_output() {
-    let place = RunFixture::three_days();
-    let run = place.start("convert::piece=1*sleep(3000)->off");
-    place.await_lock();
+fn stop_signal_ends_a_run_with_a_distinct_exit_status_and_unlocks_the_output() {
+    let fixture = RunFixture::three_days();
+    let run = fixture.start("convert::piece=1*sleep(3000)->off");
+    fixture.await_lock();
     kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
     let (status, text) = end_of(run);
     assert_eq!(status, Some(75), "{text}");
     assert!(text.contains("the run was cancelled (cancelled)") && text.contains("stopped by a signal"), "{text}");
-    assert_eq!(place.run(&place.lake(), &place.tables()).ok().stderr, "", "nobody is waited for");
-    assert!(tables_of(place.output_objects()) == place.expected());
+    assert_eq!(fixture.run(&fixture.lake(), &fixture.tables()).ok().stderr, "", "nobody is waited for");
+    assert!(tables_of(fixture.output_objects()) == fixture.expected());
 }
 
 #[test]
 fn second_run_on_an_output_ends_while_the_first_is_alive() {
-    let place = RunFixture::three_days();
+    let fixture = RunFixture::three_days();
     // The first renews its lock several times in this pause.
-    let first = place.start("run_lock::ttl_ms=return(8000);commit::before_root=sleep(25000)");
-    place.await_lock();
-    place.run(&place.lake(), &place.tables()).exits_with(
+    let first = fixture.start("run_lock::ttl_ms=return(8000);commit::before_root=sleep(25000)");
+    fixture.await_lock();
+    fixture.run(&fixture.lake(), &fixture.tables()).exits_with(
         1,
-        &["waiting up to", &format!("--output `{}`: it is being written by another run, of `", place.tables())],
+        &["waiting up to", &format!("--output `{}`: it is being written by another run, of `", fixture.tables())],
     );
     // By this machine's clock the lock would have expired.
-    let folder = place.program.lake().display().to_string();
-    let mut ahead = place.command(&folder, &place.tables());
+    let folder = fixture.program.lake().display().to_string();
+    let mut ahead = fixture.command(&folder, &fixture.tables());
     ahead.env("FAILPOINTS", "clock::ahead_ms=return(600000)");
     call(&mut ahead).exits_with(1, &["it is being written by another run"]);
     let (status, text) = end_of(first);
     assert_eq!(status, Some(0), "{text}");
-    assert!(tables_of(place.output_objects()) == place.expected());
-    let ran = place.run(&place.lake(), &place.tables()).ok();
+    assert!(tables_of(fixture.output_objects()) == fixture.expected());
+    let ran = fixture.run(&fixture.lake(), &fixture.tables()).ok();
     assert_eq!(ran.stderr, "", "a released lock is free");
 }
 
 #[test]
 fn run_that_lost_its_lock_while_suspended_writes_nothing() {
-    let place = RunFixture::three_days();
-    let first = place.start("run_lock::ttl_ms=return(2000);commit::before_root=return(stop)");
+    let fixture = RunFixture::three_days();
+    let first = fixture.start("run_lock::ttl_ms=return(2000);commit::before_root=return(stop)");
     await_that("the first run to be stopped", || is_stopped(&first));
-    place.run(&place.lake(), &place.tables()).ok();
-    let made = place.output_objects();
+    fixture.run(&fixture.lake(), &fixture.tables()).ok();
+    let made = fixture.output_objects();
     kill_process(Pid::from_child(&first), Signal::CONT).unwrap();
     let (status, text) = end_of(first);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("(lease_lost)") && text.contains("nothing was published"), "{text}");
-    assert!(place.output_objects() == made, "not even its lock");
-    assert!(tables_of(made) == place.expected());
+    assert!(fixture.output_objects() == made, "not even its lock");
+    assert!(tables_of(made) == fixture.expected());
 }
 
 #[test]
@@ -350,10 +354,10 @@ fn store_without_conditional_writes_is_an_input_but_not_an_output() {
         passing.drop_header("if-none-match");
         ProxyAction::Forward
     });
-    let place = RunFixture::at(&[mapping(&json!({ "files": ["**/*.csv"] }))], s3s_fs().options_at(&proxy.url()));
-    place.put("1.csv", "a,b\nx,1\n");
-    place.run(&place.lake(), &place.tables()).exits_with(1, &["the store does not enforce conditional writes"]);
-    assert_eq!(place.output_objects(), BTreeMap::new());
-    place.run(&place.lake(), &place.program.output().display().to_string()).ok();
-    assert_eq!(place.program.rows("t"), ["x|1"]);
+    let fixture = RunFixture::at(&[mapping(&json!({ "files": ["**/*.csv"] }))], s3s_fs().options_at(&proxy.url()));
+    fixture.put("1.csv", "a,b\nx,1\n");
+    fixture.run(&fixture.lake(), &fixture.tables()).exits_with(1, &["the store does not enforce conditional writes"]);
+    assert_eq!(fixture.output_objects(), BTreeMap::new());
+    fixture.run(&fixture.lake(), &fixture.program.output().display().to_string()).ok();
+    assert_eq!(fixture.program.rows("t"), ["x|1"]);
 }

@@ -153,7 +153,7 @@ fn secrets_are_read_from_the_credentials_directory() {
         std::fs::write(credentials.join(name), format!("{secret}\n")).unwrap();
     }
     let up = Up::start(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
-    assert!(up.said["password"].contains("the one of SVC_ADMIN_PASSWORD_HASH"), "{:?}", up.said);
+    assert!(up.said["password"].contains("as set in SVC_ADMIN_PASSWORD_HASH"), "{:?}", up.said);
     assert_eq!((up.log_in("correct horse"), up.log_in("something else")), (200, 401));
     assert!(!data.join("secrets/SVC_ADMIN_PASSWORD_HASH").exists(), "none is made beside the one that is given");
     let worker = up.said["the worker"].strip_prefix("http://").unwrap();

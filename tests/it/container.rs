@@ -249,7 +249,7 @@ fn programs_and_library_run_from_any_folder_but_only_together() {
     }
 }
 
-/// Makes a link to a file, or a copy on another file system.
+/// Creates a link to a file, or a copy on another file system.
 pub fn put(from: &Path, to: &Path) {
     std::fs::create_dir_all(to.parent().unwrap()).unwrap();
     std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop)).unwrap();

@@ -29,7 +29,7 @@ fn check(mapping: &str, sources: &[(String, String)], expected_spills: Spills) -
 fn check_settings(mapping: &str, sources: &[(String, String)], expected_spills: Spills, ways: &[(usize, u64)]) -> Lake {
     let lake = Lake::new(mapping);
     sources.iter().for_each(|(key, text)| lake.put(key, text));
-    let result = lake.run(RunParams::ROOMY).unwrap();
+    let result = lake.run(RunParams::AMPLE_MEMORY).unwrap();
     let table = &result.tables["t"];
     for source in &table.sources {
         assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered);
@@ -232,7 +232,7 @@ fn expressions_filters_and_checks() {
         "rejects": { "max_ratio": 1.0 },
         "partition_by": ["p", "band"], "parquet": { "row_group_rows": 2048, "file_bytes_max": 65536 } }"#;
     let lake = check(mapping, &sources, Spills::Rows);
-    let rows = lake.run(RunParams::ROOMY).unwrap();
+    let rows = lake.run(RunParams::AMPLE_MEMORY).unwrap();
     assert!(rows.tables["t"].rows_filtered == 4 && rows.tables["t"].rows_rejected > 50);
 }
 

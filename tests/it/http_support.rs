@@ -155,7 +155,7 @@ fn hold(seen: &Seen, _: &mut Request) -> Answer {
     Ok(Response::text(200, "let go"))
 }
 
-fn odd(_: &Seen, request: &mut Request) -> Answer {
+fn misbehave(_: &Seen, request: &mut Request) -> Answer {
     match request.param("a") {
         "panic" => panic!("a handler's bug"),
         "internal" => Err(ApiError::internal("a secret of the inside")),
@@ -206,7 +206,7 @@ pub fn routes() -> Vec<Route<Seen>> {
         Route::new(Get, "/hold", Auth::Nothing, hold),
         Route::new(Get, "/hold-light", Auth::Nothing, hold).reserved(),
         Route::new(Get, "/give", Auth::Nothing, give),
-        Route::new(Get, "/odd/{a}", Auth::Nothing, odd),
+        Route::new(Get, "/odd/{a}", Auth::Nothing, misbehave),
     ]
 }
 

@@ -21,7 +21,7 @@ use crate::support::lake::{RunParams, Ticks, in_memory_folder, run_on};
 use crate::support::memory_store::MemoryStore;
 
 /// A generous time limit.
-const PATIENT: InferOptions = InferOptions { bytes_max: 64 << 20, time_max: Duration::from_secs(600) };
+const GENEROUS_LIMITS: InferOptions = InferOptions { bytes_max: 64 << 20, time_max: Duration::from_secs(600) };
 
 fn proposed(bytes: impl AsRef<[u8]>) -> Proposal {
     proposed_as("pipelines/x/t/a.csv", bytes.as_ref())
@@ -29,7 +29,7 @@ fn proposed(bytes: impl AsRef<[u8]>) -> Proposal {
 
 /// The proposal for a file. Checks that a run with it writes every sampled row except the reported ones.
 fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
-    let proposal = propose(key, bytes, &PATIENT).unwrap_or_else(|error| panic!("{error}: {}", shown(bytes)));
+    let proposal = propose(key, bytes, &GENEROUS_LIMITS).unwrap_or_else(|error| panic!("{error}: {}", shown(bytes)));
     assert!(proposal.sample.whole && proposal.sample.limited_by.is_none());
     assert_eq!(proposal.sample.rows_refused, 0, "{:?}: {}", proposal.warnings, shown(bytes));
     let (rows, misfit) = (proposal.sample.rows_read, proposal.sample.rows_misfit);
@@ -38,7 +38,7 @@ fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let store = MemoryStore::new();
     store.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
     let scratch = in_memory_folder();
-    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::ROOMY);
+    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::AMPLE_MEMORY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{}", proposal.mapping(), shown(bytes)));
     let table = &result.tables[&proposal.table];
     assert_eq!((table.rows_rejected, table.rows_filtered), (misfit, 0), "{}\n{}", proposal.mapping(), shown(bytes));
@@ -60,7 +60,7 @@ fn refused(bytes: impl AsRef<[u8]>) -> String {
 }
 
 fn refused_as(key: &str, bytes: &[u8]) -> InferError {
-    propose(key, bytes, &PATIENT).map(|p| p.mapping()).expect_err("it is not CSV")
+    propose(key, bytes, &GENEROUS_LIMITS).map(|p| p.mapping()).expect_err("it is not CSV")
 }
 
 fn shown(bytes: &[u8]) -> String {

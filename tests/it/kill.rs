@@ -34,7 +34,7 @@ const PARTITIONS: u64 = 12;
 const SOURCES: u64 = 6;
 const ROWS_PER_SOURCE: u64 = 300;
 /// The failpoints before and after the store writes or deletes an object.
-const PLACES: [&str; 2] = ["fs::before_write", "fs::after_write"];
+const WRITE_FAILPOINTS: [&str; 2] = ["fs::before_write", "fs::after_write"];
 
 /// The folder of the Delta log.
 const DELTA_LOG: &str = "t/_delta_log/";
@@ -228,7 +228,7 @@ fn run_killed_at_any_write_leaves_a_consistent_table_and_the_next_run_completes_
     'all: loop {
         assert!(Instant::now() < until, "{kills} kills of {wanted}");
         for kind in [Kind::First, Kind::Change, Kind::Clean] {
-            for place in PLACES {
+            for place in WRITE_FAILPOINTS {
                 let at = points.entry((kind, place)).or_insert_with(|| rng.below(stride));
                 let nth = *at;
                 *at += stride;

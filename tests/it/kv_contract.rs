@@ -43,7 +43,7 @@ pub const TTL: Duration = Duration::from_secs(60);
 /// Idle time after which tests reclaim.
 pub const IDLE: Duration = Duration::from_secs(120);
 /// No waiting.
-pub const AT_ONCE: Duration = Duration::ZERO;
+pub const IMMEDIATELY: Duration = Duration::ZERO;
 pub const ATTEMPTS_MAX: u32 = 3;
 
 pub const fn seconds(n: u64) -> Duration {
@@ -122,13 +122,13 @@ impl Fixture {
 
     /// Claims the only entry.
     pub fn claim(&self, consumer: &str) -> Entry {
-        let mut entries = self.kv.claim(consumer, 1, AT_ONCE).unwrap();
+        let mut entries = self.kv.claim(consumer, 1, IMMEDIATELY).unwrap();
         assert_eq!(entries.len(), 1, "an entry for `{consumer}`");
         entries.remove(0)
     }
 
     pub fn claims_nothing(&self) {
-        assert_eq!(self.kv.claim("nobody", 10, AT_ONCE).unwrap(), []);
+        assert_eq!(self.kv.claim("nobody", 10, IMMEDIATELY).unwrap(), []);
     }
 
     pub fn reclaim(&self, consumer: &str) -> Entry {
@@ -202,7 +202,7 @@ impl Fixture {
         let state = |f: &Self| (f.kv.counts().unwrap(), job(f));
         let before = state(self);
         let job = self.job(lease.pipeline.as_str()).started("late", lease.fence, 9, self.now());
-        let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::Zero };
+        let wait = Requeue { job: &job, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::Zero };
         assert_eq!(self.kv.heartbeat(lease, TTL).unwrap(), HeartbeatReply::Lost);
         assert_eq!(self.kv.update_record(lease, &job).unwrap(), HeartbeatReply::Lost);
         assert_eq!(self.kv.begin_publishing(lease).unwrap(), lakemill::ports::jobs::PublishReply::Lost);

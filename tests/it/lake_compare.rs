@@ -117,7 +117,7 @@ fn manifest_of_a_newer_version_is_an_error() {
 }
 
 #[test]
-fn intent_of_a_dead_run_differs_until_a_run_removes_it() {
+fn leftover_intent_is_a_difference_until_a_run_removes_it() {
     let lake = published();
     lake.put("a.csv", "p,n\na,2\n");
     // Writes the intent and a shard, then dies before the root.

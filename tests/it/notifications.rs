@@ -15,7 +15,7 @@ use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
 
 const KEY: &str = "key of the signatures in tests";
 /// Time limit for the notification of a failed run.
-const TOLD_WITHIN: Duration = Duration::from_secs(10);
+const NOTIFIED_WITHIN: Duration = Duration::from_secs(10);
 
 fn site_with(kind: Kind, urls: &[&str]) -> Site {
     let mut site = Site::new(kind);
@@ -102,7 +102,7 @@ fn failed_run_is_notified_by_webhook_and_mail_in_time() {
         let _worker = site.worker();
         strict_pipeline(&site, &json!({}));
         fail(&site);
-        let until = Instant::now() + TOLD_WITHIN;
+        let until = Instant::now() + NOTIFIED_WITHIN;
         while sink.received().is_empty() || mail.mails().is_empty() {
             assert!(Instant::now() < until, "received {:?} {:?}", sink.received(), mail.mails());
             std::thread::sleep(Duration::from_millis(20));

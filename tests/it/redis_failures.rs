@@ -18,7 +18,7 @@ use crate::support::cutting_proxy::{CuttingProxy, Moment};
 use crate::support::redis_server::RedisServer;
 
 const TTL: Duration = Duration::from_secs(60);
-const AT_ONCE: Duration = Duration::ZERO;
+const IMMEDIATELY: Duration = Duration::ZERO;
 const DEADLINE: Duration = Duration::from_secs(20);
 /// Response timeout of a handle that must detect a pause quickly.
 const SOON: Duration = Duration::from_millis(700);
@@ -39,7 +39,7 @@ fn enqueue(kv: &RedisKv, pipeline: &str) -> Job {
 }
 
 fn claim(kv: &RedisKv) -> Entry {
-    kv.claim("w", 1, AT_ONCE).unwrap().remove(0)
+    kv.claim("w", 1, IMMEDIATELY).unwrap().remove(0)
 }
 
 fn start(kv: &RedisKv, entry: &Entry, job: &Job) -> KvResult<StartOutcome> {
@@ -100,7 +100,7 @@ fn server_is_used_once_it_is_reachable() {
     let kv = server.kv();
     is_away(kv.ping());
     is_away(kv.enqueue(&job("trips")));
-    is_away(kv.claim("w", 1, AT_ONCE));
+    is_away(kv.claim("w", 1, IMMEDIATELY));
     server.start_again();
     kv.ping().unwrap();
     enqueue(&kv, "trips");
@@ -114,7 +114,7 @@ fn restarted_server_continues_with_its_data() {
     let (running, first) = run(&kv, "trips");
     let waiting = {
         let (job, start) = run(&kv, "later");
-        let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
+        let wait = Requeue { job: &job, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::One };
         assert_eq!(kv.requeue(&start.lease, &wait).unwrap(), ReleaseOutcome::Released);
         job
     };
@@ -169,7 +169,7 @@ fn data_loss_is_detected_despite_mark_initialized() {
     kv.mark_initialized().unwrap();
     server.ask::<()>(&["FLUSHALL"]);
     kv.mark_initialized().unwrap();
-    assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
+    assert_eq!(kv.claim("w", 1, IMMEDIATELY).unwrap(), []);
     assert!(!kv.is_initialized().unwrap(), "the group was recreated");
 }
 
@@ -183,7 +183,7 @@ fn destroyed_group_is_recreated_with_all_entries() {
     claim(&kv);
     server.ask::<()>(&["XGROUP", "DESTROY", keys::STREAM, keys::GROUP]);
     assert_eq!(kv.counts().unwrap().pending, 0);
-    assert_eq!(kv.reclaim("w", 10, AT_ONCE).unwrap(), []);
+    assert_eq!(kv.reclaim("w", 10, IMMEDIATELY).unwrap(), []);
     let entry = claim(&kv);
     assert!(matches!(start(&kv, &entry, &first).unwrap(), StartOutcome::Running(_)));
     assert!(!kv.is_initialized().unwrap());
@@ -193,7 +193,7 @@ fn destroyed_group_is_recreated_with_all_entries() {
 fn waiting_claim_survives_the_loss_of_the_stream() {
     let server = RedisServer::start();
     let kv = server.kv();
-    assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
+    assert_eq!(kv.claim("w", 1, IMMEDIATELY).unwrap(), []);
     for command in [&["FLUSHALL"] as &[&str], &["DEL", keys::STREAM], &["XGROUP", "DESTROY", keys::STREAM, keys::GROUP]]
     {
         std::thread::scope(|scope| {
@@ -203,7 +203,7 @@ fn waiting_claim_survives_the_loss_of_the_stream() {
             let job = enqueue(&server.kv(), "trips");
             let mut entries = claimed.join().unwrap().unwrap();
             if entries.is_empty() {
-                entries = kv.claim("w", 1, AT_ONCE).unwrap();
+                entries = kv.claim("w", 1, IMMEDIATELY).unwrap();
             }
             assert!(entries[0].fields.contains(&("job_id".into(), job.job_id.to_string())), "{entries:?}");
         });
@@ -231,7 +231,7 @@ fn late_replies_of_a_paused_server_are_discarded() {
         let KvError::Unavailable { source, .. } = &error else { panic!("{error}") };
         assert_eq!(source.kind(), std::io::ErrorKind::TimedOut, "{error}");
     }
-    is_away(kv.claim("w", 1, AT_ONCE));
+    is_away(kv.claim("w", 1, IMMEDIATELY));
     is_away(kv.ping());
     drop(paused);
     eventually(|| kv.ping());
@@ -255,7 +255,7 @@ fn steps_are_atomic_when_connections_are_cut() {
         // The scripts are loaded before any connection is cut.
         let (warm, start_of_warm) = run(&kv, "warm");
         kv.finish(&start_of_warm.lease, &ended(&warm)).unwrap();
-        kv.reclaim("w", 1, AT_ONCE).unwrap();
+        kv.reclaim("w", 1, IMMEDIATELY).unwrap();
 
         let other = enqueue(&kv, "other");
         let job = job("trips");
@@ -270,10 +270,10 @@ fn steps_are_atomic_when_connections_are_cut() {
         assert_eq!(kv.counts().unwrap().stream, 2, "{moment:?}: once in the stream");
 
         proxy.fail_next(moment, "XREADGROUP");
-        is_away(kv.claim("w", 1, AT_ONCE));
+        is_away(kv.claim("w", 1, IMMEDIATELY));
         assert_eq!(kv.job(&other.pipeline, &other.job_id).unwrap().as_ref(), Some(&other), "{moment:?}");
-        let mut entries = kv.claim("w", 10, AT_ONCE).unwrap();
-        entries.extend(kv.reclaim("w", 10, AT_ONCE).unwrap());
+        let mut entries = kv.claim("w", 10, IMMEDIATELY).unwrap();
+        entries.extend(kv.reclaim("w", 10, IMMEDIATELY).unwrap());
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup();
         assert_eq!(entries.len(), 2, "{moment:?}: nothing is lost");
@@ -384,9 +384,9 @@ fn full_server_rejects_new_jobs_and_lets_running_ones_finish() {
     assert_eq!(everything(&server), before, "nothing took place");
     assert_eq!(kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(kv.finish(&start.lease, &ended(&running)).unwrap(), ReleaseOutcome::Released);
-    let wait = Requeue { job: &again, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
+    let wait = Requeue { job: &again, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::One };
     assert_eq!(kv.requeue(&retried.lease, &wait).unwrap(), ReleaseOutcome::Released);
-    assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
+    assert_eq!(kv.claim("w", 1, IMMEDIATELY).unwrap(), []);
     assert_eq!(kv.counts().unwrap().waiting, 1);
     server.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(kv.release_due(10).unwrap(), 1);

@@ -21,7 +21,7 @@ use crate::support::redis_server::RedisServer;
 use crate::support::site::await_that;
 
 const TTL: Duration = Duration::from_secs(60);
-const AT_ONCE: Duration = Duration::ZERO;
+const IMMEDIATELY: Duration = Duration::ZERO;
 
 fn slug(text: &str) -> Slug {
     Slug::parse(text).unwrap()
@@ -35,7 +35,7 @@ fn enqueue(kv: &RedisKv, pipeline: &str) -> Job {
 }
 
 fn claim(kv: &RedisKv) -> Entry {
-    kv.claim("w", 1, AT_ONCE).unwrap().remove(0)
+    kv.claim("w", 1, IMMEDIATELY).unwrap().remove(0)
 }
 
 fn message(entry: &Entry) -> JobMessage {
@@ -252,7 +252,7 @@ fn lost_message_is_rebuilt_from_the_record() {
     let entry = claim(&kv);
     assert_eq!(message(&entry), queued.message());
     let StartOutcome::Running(start) = start(&kv, &entry).unwrap() else { panic!("it runs") };
-    let wait = Requeue { job: &queued, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
+    let wait = Requeue { job: &queued, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::One };
     kv.requeue(&start.lease, &wait).unwrap();
     server.ask::<()>(&["DEL", &keys::message(&queued.job_id)]);
     assert_eq!(kv.release_due(10).unwrap(), 0, "there is nothing to put into the stream");
@@ -295,10 +295,10 @@ fn requeue_lost_covers_every_pipeline_and_job() {
 #[test]
 fn idle_consumers_without_pending_entries_are_removed() {
     let server = RedisServer::start();
-    let options = RedisOptions { consumer_idle: AT_ONCE, ..RedisOptions::new(server.url()) };
+    let options = RedisOptions { consumer_idle: IMMEDIATELY, ..RedisOptions::new(server.url()) };
     let kv = RedisKv::open(&options).unwrap();
     enqueue(&kv, "trips");
-    kv.claim("busy", 1, AT_ONCE).unwrap();
+    kv.claim("busy", 1, IMMEDIATELY).unwrap();
     server.ask::<()>(&["XGROUP", "CREATECONSUMER", keys::STREAM, keys::GROUP, "idle"]);
     let consumers = || -> Vec<String> {
         let all: Vec<std::collections::HashMap<String, redis::Value>> =
@@ -321,7 +321,7 @@ fn key_of_another_type_fails_its_steps_and_changes_nothing() {
     // The stream was checked.
     kv.active(&slug("waiting"), 1).unwrap();
     let ended = job.clone().completed(RunResult::default(), job.enqueued_at);
-    let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
+    let wait = Requeue { job: &job, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::One };
     type Step<'a> = (&'static str, Box<dyn Fn() -> KvResult<()> + 'a>);
     let steps: Vec<Step<'_>> = vec![
         ("end", Box::new(|| kv.finish(&lease, &ended).map(drop))),
@@ -463,6 +463,6 @@ fn overwritten_counters_restart() {
 fn with_server() -> (RedisServer, RedisKv) {
     let server = RedisServer::start();
     let kv = server.kv();
-    kv.claim("w", 1, AT_ONCE).unwrap();
+    kv.claim("w", 1, IMMEDIATELY).unwrap();
     (server, kv)
 }

@@ -20,7 +20,7 @@ use crate::support::redis_server::RedisServer;
 
 const RACERS: usize = 8;
 const TTL: Duration = Duration::from_secs(60);
-const AT_ONCE: Duration = Duration::ZERO;
+const IMMEDIATELY: Duration = Duration::ZERO;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn slug(text: &str) -> Slug {
@@ -124,7 +124,7 @@ fn one_of_eight_racing_jobs_of_a_pipeline_runs() {
             || server.kv(),
             |n, kv| {
                 let consumer = format!("w{n}");
-                let entry = kv.claim(&consumer, 1, AT_ONCE).unwrap().remove(0);
+                let entry = kv.claim(&consumer, 1, IMMEDIATELY).unwrap().remove(0);
                 start(kv, &consumer, &entry)
             },
         );
@@ -143,7 +143,7 @@ fn one_of_eight_racing_starts_of_an_entry_runs() {
     let kv = server.kv();
     for _ in 0..20 {
         kv.enqueue(&job(&slug("trips"), 0)).unwrap();
-        let entry = kv.claim("w", 1, AT_ONCE).unwrap().remove(0);
+        let entry = kv.claim("w", 1, IMMEDIATELY).unwrap().remove(0);
         let outcomes = all_at_once(|| server.kv(), |_, kv| start(kv, "w", &entry));
         let runs: Vec<_> = outcomes
             .iter()
@@ -201,8 +201,12 @@ fn concurrent_workers_finish_every_job_once() {
                     let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
                     watch.runs.store(false, Ordering::SeqCst);
                     if start.attempt == 1 && n % 3 == 0 {
-                        let wait =
-                            Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
+                        let wait = Requeue {
+                            job: &job,
+                            delay: IMMEDIATELY,
+                            reason: WaitReason::Retry,
+                            cost: AttemptCost::One,
+                        };
                         assert_eq!(kv.requeue(lease, &wait).unwrap(), ReleaseOutcome::Released);
                     } else {
                         let last = job.clone().completed(RunResult::default(), job.enqueued_at);

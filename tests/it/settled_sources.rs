@@ -92,55 +92,55 @@ impl Fixture {
 
 #[test]
 fn file_is_settled_once_unchanged_for_the_wait() {
-    let place = Fixture::new();
-    place.write("a.csv", "n\n1\n");
+    let fixture = Fixture::new();
+    fixture.write("a.csv", "n\n1\n");
     for (age, unsettled) in [(TimeDelta::zero(), true), (WAIT - TICK, true), (WAIT, false), (WAIT * 100, false)] {
-        place.clock.set(place.changed("a.csv") + age);
-        assert_eq!(place.is_being_written("a.csv"), unsettled, "{age}");
+        fixture.clock.set(fixture.changed("a.csv") + age);
+        assert_eq!(fixture.is_being_written("a.csv"), unsettled, "{age}");
     }
-    assert!(!place.is_being_written("none.csv"), "what isn't there is not being written");
+    assert!(!fixture.is_being_written("none.csv"), "what isn't there is not being written");
 }
 
 #[test]
 fn forged_modification_times_are_ignored() {
-    let place = Fixture::new();
-    place.write("a.csv", "n\n1\n");
+    let fixture = Fixture::new();
+    fixture.write("a.csv", "n\n1\n");
     let hour = Duration::from_secs(3_600);
     for modified in [std::time::SystemTime::now() - 9 * hour, std::time::SystemTime::now() + 9 * hour] {
-        File::options().append(true).open(place.path("a.csv")).unwrap().set_modified(modified).unwrap();
-        place.clock.set(place.changed("a.csv") + TICK);
-        assert!(place.is_being_written("a.csv"));
-        place.clock.pass(WAIT);
-        assert!(!place.is_being_written("a.csv"));
+        File::options().append(true).open(fixture.path("a.csv")).unwrap().set_modified(modified).unwrap();
+        fixture.clock.set(fixture.changed("a.csv") + TICK);
+        assert!(fixture.is_being_written("a.csv"));
+        fixture.clock.pass(WAIT);
+        assert!(!fixture.is_being_written("a.csv"));
     }
 }
 
 #[test]
 fn stored_file_is_settled_until_it_is_modified() {
-    let place = Fixture::new();
-    place.store.put(Bucket::Lake, "pipelines/x/a.csv", b"n\n1\n", &WriteOptions::default()).unwrap();
-    place.clock.set(place.changed("a.csv"));
-    assert!(!place.is_being_written("a.csv"));
-    place.append("a.csv");
-    place.clock.set(place.changed("a.csv"));
-    assert!(place.is_being_written("a.csv"));
+    let fixture = Fixture::new();
+    fixture.store.put(Bucket::Lake, "pipelines/x/a.csv", b"n\n1\n", &WriteOptions::default()).unwrap();
+    fixture.clock.set(fixture.changed("a.csv"));
+    assert!(!fixture.is_being_written("a.csv"));
+    fixture.append("a.csv");
+    fixture.clock.set(fixture.changed("a.csv"));
+    assert!(fixture.is_being_written("a.csv"));
 }
 
 #[test]
 fn file_from_the_future_is_deferred_only_by_the_wait() {
-    let place = Fixture::new();
-    place.write("a.csv", "n\n1\n");
-    place.clock.set(place.changed("a.csv") - TimeDelta::hours(9));
-    assert!(place.is_being_written("a.csv"));
-    place.clock.pass(WAIT - TICK);
-    assert!(place.is_being_written("a.csv"));
-    place.clock.pass(TICK);
-    assert!(!place.is_being_written("a.csv"));
+    let fixture = Fixture::new();
+    fixture.write("a.csv", "n\n1\n");
+    fixture.clock.set(fixture.changed("a.csv") - TimeDelta::hours(9));
+    assert!(fixture.is_being_written("a.csv"));
+    fixture.clock.pass(WAIT - TICK);
+    assert!(fixture.is_being_written("a.csv"));
+    fixture.clock.pass(TICK);
+    assert!(!fixture.is_being_written("a.csv"));
     // It changes again.
-    place.append("a.csv");
-    assert!(place.is_being_written("a.csv"));
-    place.clock.pass(WAIT);
-    assert!(!place.is_being_written("a.csv"));
+    fixture.append("a.csv");
+    assert!(fixture.is_being_written("a.csv"));
+    fixture.clock.pass(WAIT);
+    assert!(!fixture.is_being_written("a.csv"));
 }
 
 /// Two tables, of `a*.csv` and of `b*.csv`.
@@ -155,10 +155,10 @@ fn two_tables() -> Pipeline {
 }
 
 /// Runs on the fixture's store; returns the writes, and the number of reads of the lake.
-fn run(place: &Fixture, how: RunParams) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
-    let store = FaultyStore::new(place.store.clone());
+fn run(fixture: &Fixture, how: RunParams) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
+    let store = FaultyStore::new(fixture.store.clone());
     let scratch = in_memory_folder();
-    let (result, _) = run_on(&store, &two_tables(), &*place.clock, scratch.path(), how);
+    let (result, _) = run_on(&store, &two_tables(), &*fixture.clock, scratch.path(), how);
     (result, store.written(), store.counts(Bucket::Lake).gets)
 }
 
@@ -168,11 +168,11 @@ fn how() -> RunParams {
 
 #[test]
 fn automatic_run_refuses_unsettled_source_before_reading() {
-    let place = Fixture::new();
-    place.write("a.csv", "n\n1\n");
-    place.write("b.csv", "n\n2\n");
-    place.clock.set(place.changed("b.csv") + WAIT - TICK);
-    let (result, written, read) = run(&place, how().settled());
+    let fixture = Fixture::new();
+    fixture.write("a.csv", "n\n1\n");
+    fixture.write("b.csv", "n\n2\n");
+    fixture.clock.set(fixture.changed("b.csv") + WAIT - TICK);
+    let (result, written, read) = run(&fixture, how().settled());
     let failure = result.unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::SourceBeingWritten);
     assert!(failure.error.code.is_transient() && !failure.partially_published);
@@ -180,75 +180,75 @@ fn automatic_run_refuses_unsettled_source_before_reading() {
 
     // `a.csv` is settled; the other table's source makes the run wait before `a.csv` is read.
     let mut rows = 1;
-    while place.changed("b.csv") <= place.changed("a.csv") {
-        place.append("b.csv");
+    while fixture.changed("b.csv") <= fixture.changed("a.csv") {
+        fixture.append("b.csv");
         rows += 1;
     }
-    place.clock.set(place.changed("a.csv") + WAIT);
-    let (result, written, read) = run(&place, how().settled());
+    fixture.clock.set(fixture.changed("a.csv") + WAIT);
+    let (result, written, read) = run(&fixture, how().settled());
     let error = result.unwrap_err().error;
     assert_eq!((error.code, error.path.as_deref()), (RunErrorCode::SourceBeingWritten, Some("b.csv")));
     assert!(error.message.contains("`b.csv`") && error.detail.unwrap().contains("rename"));
     assert_eq!((written, read), (vec![], 0));
 
-    place.clock.set(place.changed("b.csv") + WAIT);
-    let (result, _, _) = run(&place, how().settled());
+    fixture.clock.set(fixture.changed("b.csv") + WAIT);
+    let (result, _, _) = run(&fixture, how().settled());
     assert_eq!(result.unwrap().tables["b"].rows_written, rows);
 }
 
 #[test]
 fn manual_run_reads_unsettled_sources() {
-    let place = Fixture::new();
-    place.write("a.csv", "n\n1\n");
-    place.clock.set(place.changed("a.csv"));
-    let (result, _, _) = run(&place, how());
+    let fixture = Fixture::new();
+    fixture.write("a.csv", "n\n1\n");
+    fixture.clock.set(fixture.changed("a.csv"));
+    let (result, _, _) = run(&fixture, how());
     assert_eq!(result.unwrap().tables["a"].rows_written, 1);
 }
 
 #[test]
 fn unread_sources_may_be_unsettled() {
-    let place = Fixture::new();
-    place.write("a.csv", "n\n1\n");
-    place.write("other.txt", "being written");
-    place.clock.set(place.changed("a.csv") + WAIT);
-    run(&place, how().settled()).0.unwrap();
-    place.clock.set(place.changed("a.csv"));
-    assert!(place.is_being_written("a.csv") && place.is_being_written("other.txt"));
-    let (result, _, read) = run(&place, how().settled());
+    let fixture = Fixture::new();
+    fixture.write("a.csv", "n\n1\n");
+    fixture.write("other.txt", "being written");
+    fixture.clock.set(fixture.changed("a.csv") + WAIT);
+    run(&fixture, how().settled()).0.unwrap();
+    fixture.clock.set(fixture.changed("a.csv"));
+    assert!(fixture.is_being_written("a.csv") && fixture.is_being_written("other.txt"));
+    let (result, _, read) = run(&fixture, how().settled());
     assert_eq!((result.unwrap().tables["a"].sources_read, read), (0, 0));
 }
 
 #[test]
 fn unchanged_source_is_checked_before_it_is_read_again() {
-    let place = Fixture::new();
-    place.write("a1.csv", "n\n1\n");
-    place.write("a2.csv", "n\n2\n");
-    place.clock.set(place.changed("a2.csv") + WAIT);
-    run(&place, how().settled()).0.unwrap();
+    let fixture = Fixture::new();
+    fixture.write("a1.csv", "n\n1\n");
+    fixture.write("a2.csv", "n\n2\n");
+    fixture.clock.set(fixture.changed("a2.csv") + WAIT);
+    run(&fixture, how().settled()).0.unwrap();
     // Added by a put, which is settled at once. The file that it would be appended to is lost, so its other sources are
     // read as well.
-    let stored = list_all(&*place.store, Bucket::Warehouse, "pipelines/x/a/").unwrap();
+    let stored = list_all(&*fixture.store, Bucket::Warehouse, "pipelines/x/a/").unwrap();
     let stored: Vec<String> = stored.into_iter().map(|object| object.key).collect();
-    place.store.delete(Bucket::Warehouse, &stored, &WriteOptions::default()).unwrap();
-    place.store.put(Bucket::Lake, "pipelines/x/a3.csv", b"n\n3\n", &WriteOptions::default()).unwrap();
-    place.clock.set(place.changed("a2.csv"));
-    let (result, written, _) = run(&place, how().settled());
+    fixture.store.delete(Bucket::Warehouse, &stored, &WriteOptions::default()).unwrap();
+    fixture.store.put(Bucket::Lake, "pipelines/x/a3.csv", b"n\n3\n", &WriteOptions::default()).unwrap();
+    fixture.clock.set(fixture.changed("a2.csv"));
+    let (result, written, _) = run(&fixture, how().settled());
     assert_eq!(result.unwrap_err().error.code, RunErrorCode::SourceBeingWritten);
     assert_eq!(written, [""; 0]);
-    run(&place, how()).0.unwrap();
+    run(&fixture, how()).0.unwrap();
 }
 
 /// A log line alone would go unnoticed.
 #[test]
 fn files_with_invalid_keys_are_reported_in_the_result() {
-    let place = Fixture::new();
-    place.write("in/a.csv", "n\n1\n");
-    fs::write(place.path("in").join(std::ffi::OsStr::from_bytes(b"caf\xe9.csv")), "n\n3\n").unwrap();
+    let fixture = Fixture::new();
+    fixture.write("in/a.csv", "n\n1\n");
+    fs::write(fixture.path("in").join(std::ffi::OsStr::from_bytes(b"caf\xe9.csv")), "n\n3\n").unwrap();
     let text = r#"{ "version": 1, "mappings": [ { "table": "t", "files": ["in/*.csv"],
         "columns": [{ "name": "n", "type": "int64" }] } ] }"#;
     let scratch = in_memory_folder();
     let pipeline = validate(text, &*SQL).unwrap();
-    let (result, _) = run_on(&*place.store, &pipeline, &*place.clock, scratch.path(), how());
+    let (result, _) = run_on(&*fixture.store, &pipeline, &*fixture.clock, scratch.path(), how());
     let result = result.unwrap();
     assert_eq!(result.tables["t"].rows_written, 1);
     assert_eq!(result.skipped_files, ["in/caf\u{fffd}.csv"]);

@@ -14,7 +14,7 @@ use arrow::array::{
 use lakemill::domain::problem::ProblemKind;
 use lakemill::engine::validate::{ValidateError, validate};
 use lakemill::ports::expressions::{
-    EvaluationEnded, EvaluationError, ExpressionId, ExpressionProblem, ExpressionSet, Expressions,
+    EvaluationCrashed, EvaluationError, ExpressionId, ExpressionProblem, ExpressionSet, Expressions,
 };
 use lakemill::sql::sandbox::greeting::Greeting;
 use lakemill::sql::sandbox::{ChildProgram, ExpressionLimits, SandboxExpressions};
@@ -40,7 +40,7 @@ fn expressions() -> SandboxExpressions {
     expressions_with(&PathBuf::from(env!("CARGO_BIN_EXE_lakemill-sql")), limits)
 }
 
-fn ended(error: EvaluationError) -> EvaluationEnded {
+fn ended(error: EvaluationError) -> EvaluationCrashed {
     match error {
         EvaluationError::Ended(ended) => ended,
         other => panic!("expected a process that ended, found {other:?}"),

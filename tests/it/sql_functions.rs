@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use lakemill::sql::identifier;
 use lakemill::sql::names::{AGGREGATES, FunctionClass, known};
-use lakemill::sql::statement::names::{TABLE_FUNCTIONS, VALUE_FUNCTIONS, functions, own_functions, refused_values};
+use lakemill::sql::statement::names::{
+    TABLE_FUNCTIONS, VALUE_FUNCTIONS, functions, refused_values, statement_functions,
+};
 
 /// The only value of a query.
 fn text(database: &duckdb::Connection, sql: &str) -> duckdb::Result<String> {
@@ -19,7 +21,7 @@ fn database_functions() -> BTreeSet<String> {
 
 #[test]
 fn list_is_sorted_and_disjoint_from_the_others() {
-    let names: Vec<_> = own_functions().collect();
+    let names: Vec<_> = statement_functions().collect();
     assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
     assert!(names.iter().all(|name| known(name) != FunctionClass::Allowed && !AGGREGATES.contains(name)));
 }

@@ -22,7 +22,7 @@ use lakemill::ports::sessions::Sessions as _;
 
 use crate::kv_contract::sqlite::SqliteBackend;
 use crate::kv_contract::{
-    AT_ONCE, Backend as _, Fixture, IDLE, TTL, completed, message, running, seconds, slug, start,
+    Backend as _, Fixture, IDLE, IMMEDIATELY, TTL, completed, message, running, seconds, slug, start,
 };
 use crate::support::children::Reaped as _;
 use crate::support::lake::Rng;
@@ -133,14 +133,15 @@ fn write_once(kv: &SqliteKv, folder: &Path, consumer: &str, rng: &mut Rng) {
         }
         3 => drop(kv.release_due(10).unwrap()),
         _ => {
-            for entry in kv.claim(consumer, 2, AT_ONCE).unwrap() {
+            for entry in kv.claim(consumer, 2, IMMEDIATELY).unwrap() {
                 let StartOutcome::Running(start) = start(kv, consumer, &entry, TTL) else { continue };
                 let lease = start.lease;
                 let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
                 assert!(matches!(kv.heartbeat(&lease, TTL).unwrap(), HeartbeatReply::Held { .. }));
                 kv.update_record(&lease, &job).unwrap();
                 if rng.below(3) == 0 {
-                    let wait = Requeue { job: &job, delay: AT_ONCE, reason: WaitReason::Retry, cost: AttemptCost::One };
+                    let wait =
+                        Requeue { job: &job, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::One };
                     kv.requeue(&lease, &wait).unwrap();
                 } else {
                     kv.finish(&lease, &completed(&job, chrono::Utc::now())).unwrap();
@@ -198,7 +199,7 @@ fn killed_process_leaves_an_intact_file() {
     for _ in 0..1_000 {
         f.advance(IDLE + seconds(5));
         f.kv.release_due(1_000).unwrap();
-        let mut entries = f.kv.claim("last", 1_000, AT_ONCE).unwrap();
+        let mut entries = f.kv.claim("last", 1_000, IMMEDIATELY).unwrap();
         entries.extend(f.kv.reclaim("last", 1_000, IDLE).unwrap());
         for entry in entries {
             match f.start("last", &entry) {
@@ -326,7 +327,7 @@ fn data_survives_the_last_close() {
     assert!(kv.is_initialized().unwrap());
     assert_eq!(kv.lock_pipeline(&slug("other"), TTL, 0).unwrap(), None);
     kv.release(&hold).unwrap();
-    let entry = kv.claim("a", 1, AT_ONCE).unwrap().remove(0);
+    let entry = kv.claim("a", 1, IMMEDIATELY).unwrap().remove(0);
     assert_eq!(message(&entry).job_id, job.job_id);
 }
 
@@ -500,7 +501,7 @@ fn dead_letters_are_bounded() {
         .unwrap();
     for n in 0..3 {
         backend.add_raw(&[(b"n", b"x")]);
-        let entry = kv.claim("a", 1, AT_ONCE).unwrap().remove(0);
+        let entry = kv.claim("a", 1, IMMEDIATELY).unwrap().remove(0);
         kv.dead_letter(&entry, &format!("new {n}")).unwrap();
     }
     let dead = backend.dead();
@@ -550,7 +551,7 @@ fn unreadable_entry_is_claimed_without_fields() {
     let kv = backend.sqlite();
     backend.raw().execute("INSERT INTO stream (fields, received_ms) VALUES ('{broken', 5)", []).unwrap();
     kv.enqueue(&queued("trips")).unwrap();
-    let entries = kv.claim("a", 10, AT_ONCE).unwrap();
+    let entries = kv.claim("a", 10, IMMEDIATELY).unwrap();
     assert_eq!((entries.len(), entries[0].fields.len()), (2, 0));
     kv.dead_letter(&entries[0], "it has no job id").unwrap();
 }

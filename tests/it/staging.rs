@@ -88,44 +88,44 @@ impl Fixture {
 fn files_that_a_run_writes_are_staged() {
     // Few files are synced individually, many together.
     for partitions in [3, 100] {
-        let (place, pipeline) = (Fixture::new(), pipeline(MAPPING));
-        place.put("a.csv", 0..partitions, 20);
-        place.put("b.csv", 0..1, 50);
-        place.run_staged(&pipeline, how(), partitions as usize);
-        assert_eq!(place.staged(), place.warehouse().into_keys().collect());
+        let (fixture, pipeline) = (Fixture::new(), pipeline(MAPPING));
+        fixture.put("a.csv", 0..partitions, 20);
+        fixture.put("b.csv", 0..1, 50);
+        fixture.run_staged(&pipeline, how(), partitions as usize);
+        assert_eq!(fixture.staged(), fixture.warehouse().into_keys().collect());
 
-        place.store.reset_counts();
-        place.put("b.csv", 0..1, 51);
-        place.run_staged(&pipeline, how(), 1);
-        let first = place.warehouse().into_keys().next().unwrap();
-        assert_eq!(place.staged(), BTreeSet::from([first]));
+        fixture.store.reset_counts();
+        fixture.put("b.csv", 0..1, 51);
+        fixture.run_staged(&pipeline, how(), 1);
+        let first = fixture.warehouse().into_keys().next().unwrap();
+        assert_eq!(fixture.staged(), BTreeSet::from([first]));
 
         // Everything is rebuilt and written again, with the same bytes, regardless of the changes to the files.
-        place.store.reset_counts();
-        place.run_staged(&pipeline, how().clean(), partitions as usize);
-        assert_eq!(place.staged(), place.warehouse().into_keys().collect());
+        fixture.store.reset_counts();
+        fixture.run_staged(&pipeline, how().clean(), partitions as usize);
+        assert_eq!(fixture.staged(), fixture.warehouse().into_keys().collect());
 
         let fresh = Fixture::new();
         fresh.put("a.csv", 0..partitions, 20);
         fresh.put("b.csv", 0..1, 51);
         fresh.run(&pipeline, how()).unwrap();
-        assert_eq!(difference(&fresh.warehouse(), &place.warehouse()), None);
+        assert_eq!(difference(&fresh.warehouse(), &fixture.warehouse()), None);
     }
 }
 
 #[test]
 fn staged_file_with_failed_put_is_written_by_the_next_run() {
-    let (place, pipeline) = (Fixture::new(), pipeline(MAPPING));
-    place.put("a.csv", 0..40, 20);
+    let (fixture, pipeline) = (Fixture::new(), pipeline(MAPPING));
+    fixture.put("a.csv", 0..40, 20);
     // The intent and the shards come first.
-    place.store.fail_write(5, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
-    place.run(&pipeline, how()).unwrap_err();
-    assert!(place.warehouse().len() < 40);
-    place.run(&pipeline, how()).unwrap();
+    fixture.store.fail_write(5, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
+    fixture.run(&pipeline, how()).unwrap_err();
+    assert!(fixture.warehouse().len() < 40);
+    fixture.run(&pipeline, how()).unwrap();
     let fresh = Fixture::new();
     fresh.put("a.csv", 0..40, 20);
     fresh.run(&pipeline, how()).unwrap();
-    assert_eq!(difference(&fresh.warehouse(), &place.warehouse()), None);
+    assert_eq!(difference(&fresh.warehouse(), &fixture.warehouse()), None);
 }
 
 /// `t` of `a.csv` and `u` of `b.csv`.

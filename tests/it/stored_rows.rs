@@ -17,9 +17,9 @@ use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::support::lake::{Lake, MIB, Rng, SQL};
 
-struct Silent;
+struct NoProgress;
 
-impl ConvertProgress for Silent {
+impl ConvertProgress for NoProgress {
     fn bytes_read(&self, _bytes: u64) {}
     fn source_done(&self) {}
     fn rows(&self, _read: u64, _written: u64, _rejected: u64) {}
@@ -106,7 +106,7 @@ impl Table {
             mapping: &self.lake.pipeline.mappings[0],
             expressions: &*SQL,
             resources: &resources,
-            progress: &Silent,
+            progress: &NoProgress,
             made: &|_, _, _, _| {},
             job_id: "job",
         })

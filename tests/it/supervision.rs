@@ -78,7 +78,7 @@ impl Manager {
     /// Checks that the watchdog is notified several times from now on. On a busy machine the service may now and then
     /// fail its own health check in time, so missing notifications in between don't count.
     #[track_caller]
-    fn is_fed(&self) {
+    fn watchdog_is_notified(&self) {
         self.forget();
         for _ in 0..SEVERAL {
             self.await_line("WATCHDOG=1");
@@ -87,7 +87,7 @@ impl Manager {
 
     /// Waits until the status contains `why`; checks that the watchdog is not notified from then on.
     #[track_caller]
-    fn is_not_fed(&self, why: &str) {
+    fn watchdog_is_not_notified(&self, why: &str) {
         self.await_message(|line| line.starts_with("STATUS=") && line.contains(why), why);
         for _ in 0..SEVERAL {
             let message = self.message();
@@ -108,7 +108,7 @@ fn services_notify_readiness_watchdog_and_stop() {
             assert_eq!(first[0], "READY=1", "nothing is notified before");
             assert!(service.has_logged("started\",\"address\":"), "it is ready once it listens");
             assert!(first[1].starts_with("STATUS=") && first[1].contains(doing), "{first:?}");
-            manager.is_fed();
+            manager.watchdog_is_notified();
             service.signal(Signal::TERM);
             manager.await_line("STOPPING=1");
             assert_eq!(service.await_exit(), Some(0), "{}", service.log());
@@ -147,7 +147,7 @@ fn up_notifies_readiness_watchdog_and_stop() {
     let first = manager.message();
     assert_eq!(first[0], "READY=1");
     assert!(first[1].contains("executors run jobs") && first[1].contains("clients are connected"), "{first:?}");
-    manager.is_fed();
+    manager.watchdog_is_notified();
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
     manager.await_line("STOPPING=1");
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -159,9 +159,9 @@ fn hanging_claim_thread_stops_watchdog_notifications() {
     site.pipeline("p", &json!({}));
     let manager = Manager::new();
     let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*sleep(3600000)")]);
-    manager.is_fed();
+    manager.watchdog_is_notified();
     site.enqueue("p");
-    manager.is_not_fed("health check failed: the thread `claimer` has not responded for ");
+    manager.watchdog_is_not_notified("health check failed: the thread `claimer` has not responded for ");
 }
 
 #[test]
@@ -170,10 +170,10 @@ fn panicked_claim_thread_stops_watchdog_notifications() {
     site.pipeline("p", &json!({}));
     let manager = Manager::new();
     let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*panic")]);
-    manager.is_fed();
+    manager.watchdog_is_notified();
     site.enqueue("p");
     // The executors end with it, since they get no more requests.
-    manager.is_not_fed("` has ended");
+    manager.watchdog_is_not_notified("` has ended");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn hanging_process_keeper_stops_watchdog_notifications() {
     let site = Site::new(Kind::Embedded);
     let manager = Manager::new();
     let _web = manager.start(&site, "web", &[("FAILPOINTS", "sandbox::keep=2*off->sleep(3600000)")]);
-    manager.is_not_fed("health check failed: the thread `sql-keeper` has not responded for ");
+    manager.watchdog_is_not_notified("health check failed: the thread `sql-keeper` has not responded for ");
 }
 
 #[test]
@@ -197,14 +197,14 @@ fn unavailable_dependencies_do_not_stop_watchdog_notifications() {
     {
         let _hung = redis.pause();
         worker.await_log("claiming jobs failed");
-        workers.is_fed();
-        webs.is_fed();
+        workers.watchdog_is_notified();
+        webs.watchdog_is_notified();
     }
     worker.await_log("claiming jobs works again");
     redis.kill();
     site.break_store();
-    workers.is_fed();
-    webs.is_fed();
+    workers.watchdog_is_notified();
+    webs.watchdog_is_notified();
     redis.start_again();
     site.restore_store();
     site.pipeline("p", &json!({}));

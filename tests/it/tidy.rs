@@ -39,7 +39,7 @@ const UNSAFE_FILES: &[&str] =
     &["src/engine/cells/simd.rs", "src/engine/cells/utf8.rs", "src/engine/read/sha_ni.rs", "src/engine/read/simd.rs"];
 
 /// Tests that start processes directly: the reaper, and a process that must outlive the reaper to unmount.
-const KEEPERS: &[&str] = &["tests/it/support/children.rs", "tests/it/support/disk.rs"];
+const PROCESS_STARTERS: &[&str] = &["tests/it/support/children.rs", "tests/it/support/disk.rs"];
 
 /// Attackers that their own guard stops.
 const ATTACKS: &str = "tests/it/attacks/";
@@ -218,7 +218,7 @@ fn long_files(file: &Source) -> Vec<String> {
 }
 
 fn unreaped_processes(file: &Source) -> Vec<String> {
-    if KEEPERS.contains(&file.path.as_str()) {
+    if PROCESS_STARTERS.contains(&file.path.as_str()) {
         return Vec::new();
     }
     let calls =
@@ -563,7 +563,7 @@ mod rules {
             &[],
         );
         check(r, "tests/it/a.rs", "fn f() {\n    let Ok(x) = c.status() else { return };\n}\n", &[2]);
-        check(r, KEEPERS[0], "fn f() { c.spawn().unwrap() }\n", &[]);
+        check(r, PROCESS_STARTERS[0], "fn f() { c.spawn().unwrap() }\n", &[]);
     }
 
     #[test]

@@ -103,7 +103,7 @@ const ALLOWED_HERE: &[c_long] = &[
 const ALLOWED_HERE: &[c_long] = &[];
 
 /// Calls that attacks typically start with and that this program never makes: they kill the process.
-const DEADLY: &[c_long] = &[
+const FATAL_CALLS: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -144,9 +144,9 @@ pub fn filter() -> Result<(), String> {
     allowed.extend(bounded().map_err(|error| error.to_string())?);
     // The strictest result of several filters wins.
     for (rules, otherwise, matched) in [
-        (plain(DEADLY), SeccompAction::Allow, SeccompAction::KillProcess),
+        (plain(FATAL_CALLS), SeccompAction::Allow, SeccompAction::KillProcess),
         (plain(&[libc::SYS_clone3]), SeccompAction::Allow, errno(libc::ENOSYS)),
-        (with_deadly(allowed), errno(libc::EPERM), SeccompAction::Allow),
+        (with_fatal_calls(allowed), errno(libc::EPERM), SeccompAction::Allow),
     ] {
         let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
         let filter = SeccompFilter::new(rules, otherwise, matched, arch).map_err(|error| error.to_string())?;
@@ -158,8 +158,8 @@ pub fn filter() -> Result<(), String> {
 }
 
 /// Lets the deadly calls pass the allow-list, since a refusal there would be less strict.
-fn with_deadly(mut allowed: Rules) -> Rules {
-    allowed.extend(DEADLY.iter().map(|call| (*call, Vec::new())));
+fn with_fatal_calls(mut allowed: Rules) -> Rules {
+    allowed.extend(FATAL_CALLS.iter().map(|call| (*call, Vec::new())));
     allowed
 }
 

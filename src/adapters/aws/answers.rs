@@ -77,13 +77,13 @@ struct Document {
 /// The field that is missing, or the reason why the document has no keys.
 pub(super) fn keys_of_json(text: &str) -> Result<SigningKeys, String> {
     let document: Document =
-        serde_json::from_str(text).map_err(|error| format!("the answer isn't JSON with keys: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("the response isn't JSON with keys: {error}"))?;
     if let Some(code) = document.code.filter(|code| code != "Success") {
         let message = document.message.unwrap_or_default();
         return Err(format!("`{}` {}", clipped(&code), clipped(&message)).trim_end().to_owned());
     }
     let of = |value: Option<String>, name: &str| {
-        value.filter(|value| !value.is_empty()).map(Secret::new).ok_or_else(|| format!("the answer has no `{name}`"))
+        value.filter(|value| !value.is_empty()).map(Secret::new).ok_or_else(|| format!("the response has no `{name}`"))
     };
     Ok(SigningKeys {
         id: of(document.access_key_id, "AccessKeyId")?,
@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn incomplete_answer_names_what_is_missing() {
         let error = |text: &str| keys_of_json(text).unwrap_err();
-        assert_eq!(error(r#"{"AccessKeyId": "a", "SecretAccessKey": ""}"#), "the answer has no `SecretAccessKey`");
-        assert_eq!(error(r#"{"AccessKeyId": "a", "SecretAccessKey": "b"}"#), "the answer has no `Token`");
+        assert_eq!(error(r#"{"AccessKeyId": "a", "SecretAccessKey": ""}"#), "the response has no `SecretAccessKey`");
+        assert_eq!(error(r#"{"AccessKeyId": "a", "SecretAccessKey": "b"}"#), "the response has no `Token`");
         assert_eq!(
             error(r#"{"Code": "AssumeRoleUnauthorizedAccess", "Message": "no"}"#),
             "`AssumeRoleUnauthorizedAccess` no"
         );
         let odd = r#"{"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", "Expiration": "soon"}"#;
         assert_eq!(error(odd), "`Expiration` is `soon`, expected a time as in RFC 3339");
-        assert!(error("<html>").starts_with("the answer isn't JSON with keys: "));
+        assert!(error("<html>").starts_with("the response isn't JSON with keys: "));
     }
 }

@@ -15,7 +15,7 @@ use crate::system::http_client::{self, CaFileError};
 /// Pause between fetches while the present keys are valid: they may be given out shortly before their end, or can't be
 /// renewed.
 const RENEWAL_PAUSE: TimeDelta = TimeDelta::seconds(30);
-/// Keys that the store rejects within this time of their fetch are not fetched again: others would be rejected, too.
+/// If the store rejects keys this soon after they were fetched, no new ones are fetched: they would be rejected, too.
 const REJECTED_AFTER: TimeDelta = TimeDelta::seconds(10);
 
 /// The credentials that sign a process's requests.

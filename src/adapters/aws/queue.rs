@@ -105,7 +105,7 @@ impl SqsQueue {
             }
         };
         let text = if text.trim().is_empty() { "{}" } else { text.as_str() };
-        serde_json::from_str(text).map_err(|error| failed(format!("{action}: the answer can't be read: {error}")))
+        serde_json::from_str(text).map_err(|error| failed(format!("{action}: the response can't be read: {error}")))
     }
 
     fn send(&self, action: &str, body: &str, wait: Duration, keys: &SigningKeys) -> Result<String, CallError> {

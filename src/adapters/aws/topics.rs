@@ -17,7 +17,7 @@ use super::answers::{Answers, SmallRequest};
 use crate::adapters::network::client;
 use crate::config::{EventsConfig, NetworkConfig};
 use crate::domain::arn::Arn;
-use crate::domain::digest::unbase64;
+use crate::domain::digest::decode_base64;
 use crate::domain::text::clipped;
 use crate::ports::EventTopics;
 use crate::ports::event_topics::{TopicError, TopicMessage, TopicMessageKind};
@@ -32,7 +32,7 @@ pub struct SnsTopics {
     /// Instead of SNS's host in the topic's region.
     endpoint: Option<Origin>,
     answers: Answers,
-    /// By URL, DER.
+    /// Certificates in DER, by URL.
     certificates: Mutex<BTreeMap<String, CertificateDer<'static>>>,
 }
 
@@ -116,7 +116,7 @@ impl EventTopics for SnsTopics {
         };
         let certificate = self.certificate(message, &topic)?;
         let wrong = || refused("the signature of the SNS message is wrong".to_owned());
-        let signature = unbase64(&message.signature).ok_or_else(wrong)?;
+        let signature = decode_base64(&message.signature).ok_or_else(wrong)?;
         let certificate = EndEntityCert::try_from(&certificate)
             .map_err(|error| refused(format!("the certificate of the SNS message: {error}")))?;
         certificate.verify_signature(algorithm, signed_text(message).as_bytes(), &signature).map_err(|_| wrong())

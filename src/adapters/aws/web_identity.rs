@@ -69,7 +69,7 @@ pub(super) fn fetch(identity: &WebIdentity, answers: &Answers) -> Result<Signing
 }
 
 fn keys(xml: &str) -> Result<SigningKeys, String> {
-    let assumed: Assumed = from_str(xml).map_err(|error| format!("the answer has no keys: {error}"))?;
+    let assumed: Assumed = from_str(xml).map_err(|error| format!("the response has no keys: {error}"))?;
     let keys = assumed.assume_role_with_web_identity_result.credentials;
     Ok(SigningKeys {
         id: Secret::new(keys.access_key_id),

@@ -47,7 +47,7 @@ impl OpenObject {
     }
 
     /// # Errors
-    /// [`BodyChanged`] inside if the file changed meanwhile.
+    /// An I/O error that wraps [`BodyChanged`] if the file changed since it was opened.
     pub(super) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let end = range.end.min(self.signature.size);
         let Some(length) = end.checked_sub(range.start).filter(|l| *l > 0) else { return Ok(Vec::new()) };

@@ -1,4 +1,4 @@
-//! Targets of notifications: webhooks, chats, mail servers.
+//! Notification targets: webhooks, chats, mail servers.
 //!
 //! Invariants: a call ends within its timeouts, and reads a bounded response; redirects are not followed; text from
 //! outside (names of files, errors) is text at every target, never markup; no error names more of a target than its host.

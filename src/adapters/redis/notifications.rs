@@ -1,4 +1,4 @@
-//! Notifications on their way, and the state of conditions.
+//! Pending notifications, and the state of conditions.
 
 use std::time::Duration;
 

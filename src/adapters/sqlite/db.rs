@@ -27,7 +27,7 @@ const WAL_BYTES_KEPT: i64 = 16 << 20;
 /// Prepared statements kept.
 const STATEMENTS_KEPT: usize = 128;
 /// Expired rows deleted by one write.
-const EXPIRED_AT_ONCE: usize = 100;
+const EXPIRED_ROWS_PER_WRITE: usize = 100;
 
 /// The file, and the clock.
 #[derive(Clone)]
@@ -80,7 +80,7 @@ impl KvTransaction<'_> {
     pub(super) fn delete_expired(&self, table: &str, key: &str) -> StepResult<()> {
         let sql = format!(
             "DELETE FROM {table} WHERE ({key}) IN
-                 (SELECT {key} FROM {table} WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT {EXPIRED_AT_ONCE})"
+                 (SELECT {key} FROM {table} WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT {EXPIRED_ROWS_PER_WRITE})"
         );
         self.run(&sql, [self.now])?;
         Ok(())

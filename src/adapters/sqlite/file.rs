@@ -127,7 +127,7 @@ fn fuse_kind(folder: &Path) -> Option<String> {
     std::fs::File::open("/proc/self/mountinfo").ok()?.take(MOUNTS_BYTES_MAX).read_to_string(&mut text).ok()?;
     let (_, kind) = mounts(&text)
         .filter(|(point, _)| folder.starts_with(point))
-        // The later one of two on the same path covers the earlier.
+        // Of two mounts at the same path, the later one hides the earlier one.
         .max_by_key(|(point, _)| point.len())?;
     Some(kind.to_owned())
 }

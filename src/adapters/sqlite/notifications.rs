@@ -1,4 +1,4 @@
-//! Notifications on their way, and the state of conditions.
+//! Pending notifications, and the state of conditions.
 
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ impl Notifications for SqliteKv {
     }
 
     fn set_notification_targets(&self, targets: &[TargetName], ttl: Duration) -> KvResult<()> {
-        self.db.write("set the targets of notifications", |step| {
+        self.db.write("set notification targets", |step| {
             step.run(
                 "INSERT OR REPLACE INTO notification_targets (id, names, expires_ms) VALUES (1, ?1, ?2)",
                 params![encoded(targets), after(step.now, ttl)],
@@ -138,7 +138,7 @@ impl Notifications for SqliteKv {
     }
 
     fn notification_targets(&self) -> KvResult<Vec<TargetName>> {
-        self.db.read("targets of notifications", |step| {
+        self.db.read("read notification targets", |step| {
             let sql = "SELECT names FROM notification_targets WHERE expires_ms > ?1";
             let names: Option<String> = step.sql(sql)?.query_row([step.now], |row| row.get(0)).optional()?;
             names.map_or_else(|| Ok(Vec::new()), |names| decoded(&names))

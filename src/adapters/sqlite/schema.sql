@@ -59,7 +59,7 @@ CREATE TABLE ended (
 CREATE INDEX ended_by_expiry ON ended (expires_ms);
 CREATE INDEX ended_by_pipeline ON ended (pipeline);
 
--- The locks on pipelines; `job_id` is null where the holder is no run.
+-- The locks on pipelines; `job_id` is null if the holder is not a run.
 CREATE TABLE locks (
     pipeline TEXT PRIMARY KEY,
     token TEXT NOT NULL,

@@ -9,7 +9,7 @@ use crate::ports::ObjectStore;
 use crate::ports::store::Bucket;
 
 /// Skew that may be due to a slow response and to the resolution of HTTP dates.
-const SKEW_FREE_S: i64 = 5;
+const SKEW_TOLERATED_S: i64 = 5;
 /// Approximate skew above which the store rejects requests whose signature expires with a lease.
 const SKEW_S_MAX: i64 = 60;
 
@@ -37,7 +37,7 @@ fn assess(whose: &str, ahead: TimeDelta) -> CheckResult {
         format!("this machine's clock is {far} s {} that of {whose}", if seconds < 0 { "behind" } else { "ahead of" });
     let advice = "synchronize both clocks by NTP";
     match far {
-        0..=SKEW_FREE_S => CheckResult::ok(format!("within {SKEW_FREE_S} s of {whose}'s")),
+        0..=SKEW_TOLERATED_S => CheckResult::ok(format!("within {SKEW_TOLERATED_S} s of {whose}'s")),
         _ if far <= SKEW_S_MAX => CheckResult::warning(found, advice),
         _ => CheckResult::problem(found, advice),
     }

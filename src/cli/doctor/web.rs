@@ -146,7 +146,7 @@ fn assess(confinement: Confinement) -> CheckResult {
             "kernel 6.12 or later supports all of it",
         ),
         Confined::Not => CheckResult::warning(
-            "the kernel has no Landlock: only DuckDB's settings keep SQL processes from files",
+            "the kernel has no Landlock: only DuckDB's settings restrict the files that SQL processes can read",
             "use a kernel of 5.13 or later with `landlock` in its list of security modules (boot parameter `lsm=`)",
         ),
     }

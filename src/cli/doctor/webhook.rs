@@ -37,7 +37,7 @@ pub(super) fn rule(around: &DoctorContext) -> Vec<CheckResult> {
          files",
         ),
         Ok(rules) if rules.has_event_bridge() => CheckResult::ok(
-            "the lake bucket sends its events to EventBridge; whether a rule there reports new files is not known here",
+            "the lake bucket sends its events to EventBridge; whether one of its rules reports new files can't be checked",
         ),
         Ok(_) | Err(_) if reconciled.is_some() => CheckResult::ok(reconciled.unwrap_or_default()),
         Ok(_) => CheckResult::warning(

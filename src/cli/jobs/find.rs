@@ -10,10 +10,10 @@ use crate::pipelines::{self, history};
 use crate::ports::store::Bucket;
 use crate::sync::parallel_map;
 
-/// Pipelines read by [`in_all`].
+/// Pipelines read by [`of_all_pipelines`].
 const PIPELINES_MAX: usize = 1_000;
 /// Pipelines read concurrently.
-const PIPELINES_AT_ONCE: usize = 16;
+const PARALLEL_PIPELINES_MAX: usize = 16;
 /// Jobs of a pipeline searched for failed ones.
 const SEARCHED_MAX: usize = 2_000;
 
@@ -40,7 +40,7 @@ pub(super) struct FoundJobs {
 ///
 /// # Errors
 /// A store failed.
-pub(super) fn in_one(
+pub(super) fn of_one_pipeline(
     services: &Services,
     pipeline: &Slug,
     which: JobFilter,
@@ -86,9 +86,10 @@ pub(super) fn in_one(
 ///
 /// # Errors
 /// A store failed.
-pub(super) fn in_all(services: &Services, which: JobFilter, limit: usize) -> Result<FoundJobs, String> {
+pub(super) fn of_all_pipelines(services: &Services, which: JobFilter, limit: usize) -> Result<FoundJobs, String> {
     let (pipelines, are_all) = pipelines(services)?;
-    let each = parallel_map(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
+    let each =
+        parallel_map(&pipelines, PARALLEL_PIPELINES_MAX, |pipeline| of_one_pipeline(services, pipeline, which, limit))?;
     let mut all = FoundJobs::default();
     let mut more = false;
     for found in each {

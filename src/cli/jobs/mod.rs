@@ -29,11 +29,11 @@ pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
     let Some(pipeline) = &args.pipeline else {
-        let found = find::in_all(&services, job_filter(args), usize::from(args.limit))?;
+        let found = find::of_all_pipelines(&services, job_filter(args), usize::from(args.limit))?;
         write_jobs(args, &services, &found)?;
         return Ok(true);
     };
-    let found = find::in_one(&services, pipeline, job_filter(args), usize::from(args.limit))?;
+    let found = find::of_one_pipeline(&services, pipeline, job_filter(args), usize::from(args.limit))?;
     write_jobs(args, &services, &found)?;
     if found.jobs.is_empty() {
         return match job_filter(args) {

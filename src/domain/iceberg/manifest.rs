@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::avro::{Encoder, avro_name, container};
 use super::schema::{PartitionSpec, TableSchema};
 use super::values::{PartitionValue, ValueType};
-use crate::domain::digest::{hex, sha256_hex, unhex};
+use crate::domain::digest::{decode_hex, hex, sha256_hex};
 use crate::domain::partition::parse_segment;
 use crate::domain::pipeline::Transform;
 use crate::domain::table_log::entries::{GroupEntry, RangeKey, StoredFile};
@@ -177,8 +177,8 @@ impl ManifestContext<'_> {
         let ids: Vec<Option<i32>> = stored.map(|column| self.id_of(&column.name)).collect();
         let known = file.iceberg.as_deref();
         let mut nulls = by_id(&ids, known.map(|known| &known.nulls), |nulls| Some(*nulls));
-        let mut lower = by_id(&ids, known.map(|known| &known.lower), |bound| unhex(bound));
-        let mut upper = by_id(&ids, known.map(|known| &known.upper), |bound| unhex(bound));
+        let mut lower = by_id(&ids, known.map(|known| &known.lower), |bound| decode_hex(bound));
+        let mut upper = by_id(&ids, known.map(|known| &known.upper), |bound| decode_hex(bound));
         // Columns that are not in the file. Without their counts, DuckDB 1.4 takes them for columns without nulls.
         for (field, value) in self.spec.fields.iter().zip(partition) {
             if field.transform == Transform::Identity {
@@ -330,7 +330,7 @@ pub fn manifest_list(
             for at in 0..2 {
                 records.branch(bounds.is_some());
                 if let Some(bounds) = bounds {
-                    records.bytes(&unhex(bounds[at]).unwrap_or_default());
+                    records.bytes(&decode_hex(bounds[at]).unwrap_or_default());
                 }
             }
         });
@@ -368,8 +368,8 @@ pub fn manifest_list(
     (format!("snap-{snapshot}-{}.avro", &sha256_hex(&bytes)[..NAME_DIGITS]), bytes)
 }
 
-/// Whether a manifest or a manifest list has the bytes that its name says.
-pub fn is_named(name: &str, bytes: &[u8]) -> bool {
+/// Whether the name of a manifest or a manifest list contains the hash of its bytes.
+pub fn name_matches_content(name: &str, bytes: &[u8]) -> bool {
     let digits = name.strip_suffix(".avro").and_then(|stem| stem.strip_suffix("-m0").or(stem.rsplit('-').next()));
     digits.is_some_and(|digits| digits.len() == NAME_DIGITS && sha256_hex(bytes).starts_with(digits))
 }

@@ -15,7 +15,7 @@ mod schema;
 mod values;
 
 pub use catalog::{CatalogMetadata, ForeignChange};
-pub use manifest::{Count, ManifestContext, ManifestEntry, PartitionError, is_named, manifest_list};
+pub use manifest::{Count, ManifestContext, ManifestEntry, PartitionError, manifest_list, name_matches_content};
 pub use metadata::{IcebergState, Snapshot, SnapshotTotals};
 pub use schema::{Evolution, Schemas, iceberg_type};
 pub use values::decimal_bound;

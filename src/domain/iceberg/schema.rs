@@ -37,7 +37,7 @@ pub fn iceberg_type(ty: DataType, partition: bool) -> Result<String, Unsupported
         DataType::Date => "date",
         DataType::Timestamp => "timestamp",
         DataType::TimestampTz => "timestamptz",
-        // Iceberg has `uuid` and `time`, which Spark can't read, and the JSON of Parquet is no text for some readers.
+        // Iceberg has `uuid` and `time`, which Spark can't read, and some readers don't read Parquet's JSON as text.
         DataType::Uuid | DataType::Json | DataType::Time => return none("string"),
     };
     Ok(name.to_owned())

@@ -167,7 +167,7 @@ impl JobMessage {
             Some(Err(error)) => return ParsedEntry::Invalid(error.to_string()),
             None => return ParsedEntry::Invalid("the field `pipeline` is missing".into()),
         };
-        let clean_run = get("clean_run").map_or(Ok(false), truth);
+        let clean_run = get("clean_run").map_or(Ok(false), parse_bool);
         let prefix = get("prefix").map_or_else(|| pipeline_prefix(&pipeline), str::to_owned);
         let message = Self {
             job_id,
@@ -199,7 +199,7 @@ fn refusal(message: String) -> RunError {
     )
 }
 
-fn truth(text: &str) -> Result<bool, String> {
+fn parse_bool(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Ok(true),
         "false" | "0" | "" => Ok(false),

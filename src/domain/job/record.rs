@@ -15,7 +15,7 @@ use super::message::{JobId, JobMessage, TRIGGER_DRY_RUN};
 use super::run::{Progress, RunError, RunResult};
 use crate::domain::name::Slug;
 
-/// The statuses of the contract.
+/// The statuses of a job, as in the HTTP API and in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {

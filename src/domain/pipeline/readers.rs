@@ -38,7 +38,7 @@ pub enum ReaderSupport {
     Wider(&'static str),
     /// Every value is right, in a type that means something else.
     As(&'static str),
-    /// ReaderSupport works; filters fail.
+    /// Reading works; filters fail.
     Unfiltered(&'static str),
     /// The reader fails.
     Refuses(&'static str),

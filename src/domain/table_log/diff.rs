@@ -61,7 +61,7 @@ pub fn compare(listed: ListedSource, entry: Option<SourceEntry>) -> Option<Diffe
 /// A source in the lake and its entry, at least one of them.
 type Pair = (Option<ListedSource>, Option<(String, SourceEntry)>);
 
-/// The differences between the lake and the manifest, in key order. Both are in key order.
+/// Iterates over the differences between the lake and the manifest, in key order. Both inputs must be in key order.
 pub struct Differences<L: Iterator, S: Iterator> {
     listing: Peekable<L>,
     sources: Peekable<S>,

@@ -63,7 +63,7 @@ pub(super) struct Four<'a> {
 /// The longest cells read four at a time, in bytes.
 pub(super) const FOUR_BYTES_MAX: usize = 8;
 
-/// In integer arithmetic.
+/// Parses digits eight bytes at a time in 64-bit integers, on any processor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortableDigits;
 

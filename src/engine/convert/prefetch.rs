@@ -300,7 +300,7 @@ mod tests {
         Arc::new(sources.iter().collect())
     }
 
-    /// Parts by their source, and their room.
+    /// Started parts as source index and range, and their reservations.
     type StartedParts = (Vec<(usize, Range<u64>)>, Vec<Reservation>);
 
     /// Starts parts until there is no room or no part left; returns them, and whether none is left.

@@ -21,7 +21,7 @@ use crate::engine::read::reader::Chunk;
 use crate::engine::read::record_index::RecordIndex;
 use crate::ports::Expressions;
 use crate::ports::arrow_types::mapping_schema;
-use crate::ports::expressions::{EvaluationEnded, EvaluationError, Evaluator, ExpressionId, expression_set};
+use crate::ports::expressions::{EvaluationCrashed, EvaluationError, Evaluator, ExpressionId, expression_set};
 
 /// Bytes of text indexed and parsed at a time; they stay in the cache.
 const BLOCK_BYTES: usize = 32 << 10;
@@ -360,13 +360,13 @@ fn evaluation_failed(
             RunError::new(RunErrorCode::ExpressionFailed, format!("{}{failure}", at(all)))
                 .detail("the SQL engine failed, independent of a row; simplify the expressions")
         }
-        EvaluationError::Ended(EvaluationEnded { cause, rows, id }) => {
+        EvaluationError::Ended(EvaluationCrashed { cause, rows, id }) => {
             let (expression, sql) = match id {
                 Some(id) => described(mapping, id),
                 None => ("its expressions".to_owned(), None),
             };
             let span = at(all.get(rows).unwrap_or(all));
-            let message = format!("{span}evaluating {expression} ended the process that does it: {cause}");
+            let message = format!("{span}evaluating {expression} crashed its process: {cause}");
             let advice = "it ended again on a retry; correct the rows, or simplify the expression";
             let sql = sql.map(|sql| format!("`{}`: ", clipped(sql))).unwrap_or_default();
             RunError::new(RunErrorCode::ExpressionFailed, message).detail(format!("{sql}{advice}"))

@@ -30,13 +30,13 @@ thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
 }
 
-/// How far repetitions are searched for. Applies to Zstandard at levels with one small table.
+/// How far back matches are searched. Applies to the Zstandard levels that use a single hash table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchScope {
-    /// The range that the level defines.
+    /// The default of the compression level.
     Whole,
-    /// With a table that fits the L1 cache, for data with few repetitions, where searching is slow. Only if
-    /// [`is_searched_once`].
+    /// Uses a hash table that fits the L1 cache: faster for data with few matches. Only for levels where
+    /// [`is_searched_once`] is true.
     Near,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct CompressionGain {
 /// The fraction (1/n) that compression must save to be worthwhile, as in LevelDB's blocks.
 const GAIN_MIN: usize = 8;
 /// Pages with reduced effort after a page with too little gain, before the next trial.
-const POOR_PAGES: usize = 7;
+const LOW_GAIN_PAGES: usize = 7;
 /// The size that entropy coding alone leaves of text with few distinct letters: more than two fifths. A smaller size
 /// means that repetitions were found.
 const REPEATED: (usize, usize) = (2, 5);
@@ -151,7 +151,7 @@ impl CompressionGain {
     /// The effort for the next page of this encoding.
     pub(super) fn effort(&self, encoding: Encoding) -> PageEffort {
         match self.enough {
-            Some((of, effort)) if of == encoding && self.pages <= POOR_PAGES => effort,
+            Some((of, effort)) if of == encoding && self.pages <= LOW_GAIN_PAGES => effort,
             _ => PageEffort::Compressed(SearchScope::Whole),
         }
     }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(gain.effort(plain), WHOLE);
         take(&mut gain, 880);
         assert_eq!(gain.effort(Encoding::RLE_DICTIONARY), WHOLE);
-        for _ in 0..POOR_PAGES {
+        for _ in 0..LOW_GAIN_PAGES {
             assert_eq!(gain.effort(plain), PageEffort::Stored);
             take(&mut gain, 1_012);
         }
@@ -270,7 +270,7 @@ mod tests {
 
         let mut gain = CompressionGain::default();
         let mut bytes = [0; 2];
-        for nth in 0..=POOR_PAGES {
+        for nth in 0..=LOW_GAIN_PAGES {
             let PageEffort::Compressed(search) = gain.effort(texts) else { panic!("stored") };
             assert_eq!(search, if nth == 0 { SearchScope::Whole } else { SearchScope::Near });
             let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The hybrid of run lengths and bit-packing that Parquet uses for dictionary codes and levels.
+//! Parquet's hybrid of run-length encoding (RLE) and bit-packing, used for dictionary codes and levels.
 //!
 //! Invariant: the bytes depend on the values alone.
 

@@ -87,7 +87,7 @@ impl SpilledPages {
             return Ok(0);
         }
         match self.page_spill.file.read_at(&mut out[..most], self.at + from)? {
-            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "pages that were put aside are no longer there")),
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "spilled pages are missing")),
             read => Ok(read),
         }
     }

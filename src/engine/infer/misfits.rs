@@ -180,19 +180,19 @@ impl FitTally {
         }
     }
 
-    fn missed_least(&self) -> Option<&TypeCandidate> {
+    fn fewest_misfits(&self) -> Option<&TypeCandidate> {
         self.candidates.iter().filter(|candidate| candidate.missed <= self.misses_max).min_by_key(|c| c.missed)
     }
 
     fn nearly_typed(&self) -> Option<NearlyTyped> {
-        let best = self.missed_least()?;
+        let best = self.fewest_misfits()?;
         let (what, of) = (best.fit.plural(), self.values);
         Some(NearlyTyped { what, fitting: of - best.missed, of, but: best.first.clone()? })
     }
 
     /// The filter for the second pass, if nearly all values fit a type.
     fn filter(self) -> Option<MisfitFilter> {
-        let least = self.missed_least()?.missed;
+        let least = self.fewest_misfits()?.missed;
         if least > misses_max(self.values, FITTING_PERCENT_MIN) {
             return None;
         }

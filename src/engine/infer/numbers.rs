@@ -17,8 +17,8 @@ pub(super) const STYLES: [(u8, Option<u8>); 8] = [
     (b',', Some(b'\'')),
 ];
 
-/// Digits from which a number with a leading `+` is treated as a telephone number.
-const PLUS_DIGITS_MAX: usize = 7;
+/// Minimum number of digits at which a number with a leading `+` is treated as a telephone number.
+const TELEPHONE_DIGITS_MIN: usize = 7;
 const LEADING_ZERO: &str = "its leading zero would be lost";
 /// Digits that a 64-bit float always preserves, and the most that identify one.
 const FLOAT_DIGITS: usize = 15;
@@ -87,7 +87,7 @@ fn plain(text: &[u8]) -> Option<Result<(), &'static str>> {
     }
     Some(if digits.len() > 1 && digits[0] == b'0' {
         Err(LEADING_ZERO)
-    } else if text.first() == Some(&b'+') && digits.len() >= PLUS_DIGITS_MAX {
+    } else if text.first() == Some(&b'+') && digits.len() >= TELEPHONE_DIGITS_MIN {
         Err("its `+` would be lost, and it looks like a telephone number")
     } else {
         Ok(())

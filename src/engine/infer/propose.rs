@@ -128,7 +128,8 @@ pub(super) fn infer_head(key: &str, head: &Head, size: u64, options: &InferOptio
     Err(no_mapping(key, "too many columns have values of another type than inferred".into()))
 }
 
-/// The settled plan. A column that is text even without its misfits gets them back.
+/// Settles the plan. If a column is text even without its misfits, they count as values again, and the plan is settled
+/// again.
 fn settled(
     plan: &DialectPlan,
     survey: &mut Survey,

@@ -8,7 +8,7 @@ pub(super) struct NullToken {
     pub unmistakable: bool,
 }
 
-const fn sure(text: &'static str) -> NullToken {
+const fn unmistakable(text: &'static str) -> NullToken {
     NullToken { text, unmistakable: true }
 }
 
@@ -18,16 +18,16 @@ const fn ambiguous(text: &'static str) -> NullToken {
 
 /// The empty cell is first; it is a null token by default.
 pub(super) const TOKENS: &[NullToken] = &[
-    sure(""),
-    sure("\\N"),
-    sure("NULL"),
-    sure("null"),
-    sure("Null"),
-    sure("<NULL>"),
-    sure("<null>"),
-    sure("(null)"),
-    sure("#N/A"),
-    sure("<NA>"),
+    unmistakable(""),
+    unmistakable("\\N"),
+    unmistakable("NULL"),
+    unmistakable("null"),
+    unmistakable("Null"),
+    unmistakable("<NULL>"),
+    unmistakable("<null>"),
+    unmistakable("(null)"),
+    unmistakable("#N/A"),
+    unmistakable("<NA>"),
     ambiguous("NA"),
     ambiguous("N/A"),
     ambiguous("n/a"),

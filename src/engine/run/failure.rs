@@ -29,10 +29,11 @@ impl From<StoreError> for RunFailure {
 impl RunFailure {
     /// The same failure after writes may have been made.
     pub(super) fn partially(mut self) -> Self {
-        const SAYING: &str = "partially published; the next run repairs it";
+        const PARTIALLY_PUBLISHED: &str = "partially published; the next run repairs it";
         if !self.partially_published {
             let detail = self.error.detail.take();
-            self.error.detail = Some(detail.map_or(SAYING.to_owned(), |d| format!("{d}. {SAYING}")));
+            self.error.detail =
+                Some(detail.map_or(PARTIALLY_PUBLISHED.to_owned(), |d| format!("{d}. {PARTIALLY_PUBLISHED}")));
             self.partially_published = true;
         }
         self

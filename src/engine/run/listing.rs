@@ -73,7 +73,7 @@ impl Listing {
     }
 }
 
-/// SourcesToRead a file that others read at the same time.
+/// Reads a file that others read at the same time.
 struct SharedFileReader<'a> {
     file: &'a File,
     offset: u64,

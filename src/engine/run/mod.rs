@@ -13,7 +13,7 @@
 //!   complete.
 //! - Reject limits are checked once all tables are converted, so one run reports all tables that exceed theirs.
 //! - A table without sources has a manifest too, which records that the config was applied.
-//! - A manifest that is unreadable, of an older version, or misses a shard is ignored: the table is rebuilt, and what
+//! - A manifest that is unreadable, of an older version, or lacks a shard is ignored: the table is rebuilt, and what
 //!   the new one doesn't name is deleted. A newer version fails the run.
 //! - A clean run also deletes the folders of tables that are not in the config, with or without a manifest.
 //! - A run lists a table's files only if it rebuilds the table. It notices a stored file that is lost once it needs its

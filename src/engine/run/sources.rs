@@ -15,7 +15,7 @@ use crate::pipelines::tables::{Maps, TableStore};
 use crate::ports::store::ETag;
 use crate::sync::parallel_map;
 
-/// Sources looked up by HEAD at a time.
+/// Sources looked up by HEAD in one batch.
 const BATCH_SOURCES: usize = 1_024;
 
 /// The sources of a table by what a run does with them, each list in key order.

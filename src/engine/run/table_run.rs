@@ -67,7 +67,7 @@ impl TableRun<'_> {
         }
     }
 
-    /// Whether a shard of the manifest is missing or doesn't match the root. SourcesToRead all of them: asked only after a
+    /// Whether a shard of the manifest is missing or doesn't match the root. Reads all of them, so it is called only after a
     /// failure.
     fn is_broken(&self, found: &FoundRoot) -> bool {
         let table = self.table();
@@ -245,7 +245,7 @@ impl TableRun<'_> {
                     partitions.into_iter().try_for_each(|partition| edits.partition(partition))?;
                     return Ok(self.finish(planned, schema, edits)?);
                 }
-                Err(UpdateError::Lost(keys)) => self.read_too(&mut planned, keys)?,
+                Err(UpdateError::Lost(keys)) => self.add_sources_to_read(&mut planned, keys)?,
                 Err(UpdateError::Failed(error)) => return Err(error),
             }
         }
@@ -253,7 +253,7 @@ impl TableRun<'_> {
 
     /// Adds sources to those that are read, since their stored rows are lost: as they are in the lake now, or to those that
     /// are removed if they left it.
-    fn read_too(&self, planned: &mut PlannedTable, keys: Vec<String>) -> Result<(), RunError> {
+    fn add_sources_to_read(&self, planned: &mut PlannedTable, keys: Vec<String>) -> Result<(), RunError> {
         let mut maps = Maps::of(planned.found.readable());
         let sources = &mut planned.sources;
         let mut lost: BTreeSet<String> =

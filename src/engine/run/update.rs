@@ -90,7 +90,7 @@ pub(super) struct Updater<'a> {
 }
 
 impl Updater<'_> {
-    /// SourcesToRead `sources` and merges their rows. `removed`: the sources that left the table.
+    /// Reads `sources` and merges their rows. `removed`: the sources that left the table.
     pub fn update<C: Converter>(
         &mut self,
         converter: &C,

@@ -86,7 +86,7 @@ impl TableStore<'_> {
     }
 
     /// Leaves out objects that earlier commits need which `root` retains: a file that a commit retired is retained when a
-    /// later one makes it again.
+    /// later one recreates it.
     pub(super) fn without_retained<'o>(&self, root: &Root, objects: &'o Objects) -> TableResult<Cow<'o, Objects>> {
         if root.retained.is_empty() || (objects.files.is_empty() && objects.shards.is_empty()) {
             return Ok(Cow::Borrowed(objects));

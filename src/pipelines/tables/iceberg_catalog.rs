@@ -86,7 +86,7 @@ pub fn remove_from_catalog(table: &TableStore<'_>) -> TableResult<()> {
 /// Removes the tables of a deleted or renamed pipeline from the catalog. Failures are only logged.
 pub fn remove_all_from_catalog(store: &dyn ObjectStore, slug: &Slug, catalog: Option<&dyn IcebergCatalog>) {
     let names = tables(store, slug).unwrap_or_else(|error| {
-        tracing::warn!(pipeline = %slug, %error, "tables stay in the Iceberg catalog");
+        tracing::warn!(pipeline = %slug, %error, "listing tables failed; they stay in the Iceberg catalog");
         Vec::new()
     });
     for name in &names {
@@ -96,7 +96,7 @@ pub fn remove_all_from_catalog(store: &dyn ObjectStore, slug: &Slug, catalog: Op
         let Some(known) = known else { continue };
         let removed = match catalog {
             Some(catalog) if catalog.name() == known => remove_from_catalog(&table),
-            _ => Err(error_of(&table, format!("this process has no settings of {known}"))),
+            _ => Err(error_of(&table, format!("this process has no settings for {known}"))),
         };
         if let Err(error) = removed {
             tracing::warn!(pipeline = %slug, table = name, %error, "table stays in the Iceberg catalog; remove it there");

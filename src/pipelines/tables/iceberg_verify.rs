@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::iceberg_log::{read, state};
 use super::log_fault::LogFault;
 use super::{TableResult, TableStore};
-use crate::domain::iceberg::is_named;
+use crate::domain::iceberg::name_matches_content;
 use crate::domain::layout::{ICEBERG_HINT_NAME, iceberg_metadata_name, iceberg_prefix};
 use crate::domain::table_log::root::Root;
 use crate::ports::store::{Bucket, list_all};
@@ -44,7 +44,7 @@ pub(super) fn first_fault(table: &TableStore<'_>, root: &Root) -> TableResult<Op
     }
     for name in state.names() {
         match read(table, &format!("{prefix}{name}"))? {
-            Some(bytes) if is_named(name, &bytes) => {}
+            Some(bytes) if name_matches_content(name, &bytes) => {}
             Some(_) => return Ok(Some(fault(name, Some("its SHA-256 is not the one in its name")))),
             None => return Ok(Some(fault(name, None))),
         }

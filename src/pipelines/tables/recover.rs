@@ -112,7 +112,7 @@ pub(super) fn delete_objects(
     let (mut maps, iceberg) = (Maps::of(root), iceberg_names(table, root, &objects)?);
     let mut files = Vec::with_capacity(objects.files.len());
     for file in &objects.files {
-        match is_named(table, &mut maps, &iceberg, file) {
+        match is_referenced(table, &mut maps, &iceberg, file) {
             Ok(true) => {}
             Ok(false) => files.push(table.full_key(&file.key)),
             // The run rebuilds the table, and deletes objects that it finds.
@@ -138,7 +138,7 @@ pub(super) fn delete_objects(
 }
 
 /// Whether the entry that owns the file names it.
-fn is_named(
+fn is_referenced(
     table: &TableStore<'_>,
     maps: &mut Maps,
     iceberg: &Option<BTreeSet<String>>,

@@ -20,7 +20,7 @@ use crate::ports::store::{Bucket, Lease, Precondition, WriteOptions};
 pub struct Marked {
     /// Sources that the next run reads again.
     pub sources: u64,
-    /// Lost files whose rows are in no CSV of the lake any more: they can't be made again.
+    /// Lost files whose rows are in no CSV of the lake any more: they can't be rebuilt.
     pub archived: Vec<String>,
 }
 

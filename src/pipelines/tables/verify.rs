@@ -360,9 +360,7 @@ impl Verification<'_> {
         Ok(match self.hash(&object.key)? {
             None => Some(fault(TableFaultKind::Missing, String::new())),
             Some(hash) if hash == file.sha256 => None,
-            Some(_) if file.is_marked_lost() => {
-                Some(fault(TableFaultKind::Changed, "the next run makes it again".into()))
-            }
+            Some(_) if file.is_marked_lost() => Some(fault(TableFaultKind::Changed, "the next run rebuilds it".into())),
             Some(hash) => {
                 Some(fault(TableFaultKind::Changed, format!("its SHA-256 is {hash}, expected {}", file.sha256)))
             }

@@ -117,7 +117,7 @@ impl Child {
     /// `<table>/<col>=<value>/part-00000.parquet`. Returns its name for [`Relation::files`].
     ///
     /// # Errors
-    /// The key isn't that of a table's file; the link can't be made.
+    /// The key isn't that of a table's file; the link can't be created.
     pub fn stage(&self, key: &str, source: &Path) -> Result<String, SandboxError> {
         let fail =
             |source| SandboxError::Folder { what: "linking into a query's folder", path: key.to_owned(), source };

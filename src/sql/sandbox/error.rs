@@ -12,10 +12,10 @@ use crate::domain::text::Position;
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// All children were in use for the whole wait.
-    #[error("all {children_max} processes for queries are busy; waited {} ms", waited.as_millis())]
+    #[error("all {children_max} SQL processes are busy; waited {} ms", waited.as_millis())]
     Busy { children_max: usize, waited: Duration },
     /// A child can't be started or doesn't become ready.
-    #[error("starting a process for queries: {reason}")]
+    #[error("starting an SQL process: {reason}")]
     Start { reason: String },
     /// `lakemill-sql` is of another build than this program, as when one of them was upgraded.
     #[error(
@@ -23,14 +23,14 @@ pub enum SandboxError {
          one build, and restart the services"
     )]
     OtherBuild { program: String, found: String },
-    /// The folder of the children can't be made or used.
+    /// The folder of the children can't be created or used.
     #[error("{what} `{path}`: {source}")]
     Folder { what: &'static str, path: String, source: io::Error },
     /// The child broke the protocol.
-    #[error("a process for queries sent {found}, expected {expected}")]
+    #[error("an SQL process sent {found}, expected {expected}")]
     Protocol { found: String, expected: &'static str },
     /// The child failed, not a statement.
-    #[error("a process for queries failed: {message}")]
+    #[error("an SQL process failed: {message}")]
     Failed { message: String },
     /// The statement failed or was ended.
     #[error(transparent)]

@@ -17,13 +17,13 @@ impl ChildFolders {
     /// Makes this process's folder below `root` and removes those of dead processes.
     ///
     /// # Errors
-    /// The folder can't be made, locked or read.
+    /// The folder can't be created, locked or read.
     pub fn open(root: &Path) -> Result<Self, SandboxError> {
         let fail = |what: &'static str, path: &Path| {
             let path = path.display().to_string();
             move |source: io::Error| SandboxError::Folder { what, path, source }
         };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(fail("making the folder", root))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(fail("creating the folder", root))?;
         // DuckDB compares canonical paths.
         let root = root.canonicalize().map_err(fail("finding the folder", root))?;
         let name = uuid::Uuid::new_v4().simple().to_string();
@@ -31,18 +31,18 @@ impl ChildFolders {
         Ok(Self { own })
     }
 
-    /// Makes a fresh folder for a child.
+    /// Creates a new folder for a child.
     ///
     /// # Errors
-    /// It can't be made.
+    /// It can't be created.
     pub fn child(&self) -> Result<PathBuf, SandboxError> {
         self.fresh("query")
     }
 
-    /// Makes a fresh folder for files that are staged.
+    /// Creates a new folder for files that are staged.
     ///
     /// # Errors
-    /// It can't be made.
+    /// It can't be created.
     pub fn staging(&self) -> Result<StagingFolder, SandboxError> {
         self.fresh("staged").map(StagingFolder)
     }
@@ -50,7 +50,7 @@ impl ChildFolders {
     fn fresh(&self, kind: &str) -> Result<PathBuf, SandboxError> {
         let path = self.own.path().join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()));
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(|source| SandboxError::Folder {
-            what: "making the folder",
+            what: "creating the folder",
             path: path.display().to_string(),
             source,
         })?;

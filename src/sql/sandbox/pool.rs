@@ -75,14 +75,14 @@ impl Sandbox {
         self.supervisor.state.lock().borrowed as u64
     }
 
-    /// Makes a folder on the children's file system, in which files are staged before a child is borrowed.
+    /// Creates a folder on the children's file system, in which files are staged before a child is borrowed.
     ///
     /// # Errors
-    /// It can't be made.
+    /// It can't be created.
     pub fn staging(&self) -> Result<StagingFolder, SandboxError> {
         match &self.supervisor.folders {
             Some(folders) => folders.staging(),
-            None => Err(SandboxError::Failed { message: "processes for expressions have no folder".to_owned() }),
+            None => Err(SandboxError::Failed { message: "expression processes have no folder".to_owned() }),
         }
     }
 

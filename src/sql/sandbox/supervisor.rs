@@ -64,7 +64,7 @@ impl Supervisor {
     /// Makes the folders and clears those of dead processes.
     ///
     /// # Errors
-    /// A folder can't be made.
+    /// A folder can't be created.
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let options =
             SandboxOptions { threads: options.threads.max(1), children_max: options.children_max.max(1), ..options };
@@ -141,7 +141,9 @@ impl Supervisor {
             Confined::Partly => {
                 tracing::warn!("kernel supports only part of Landlock; SQL processes are less confined")
             }
-            Confined::Not => tracing::warn!("kernel has no Landlock; only DuckDB keeps SQL from files"),
+            Confined::Not => {
+                tracing::warn!("kernel has no Landlock; only DuckDB's settings restrict the files that SQL can read")
+            }
         }
         if !confinement.syscalls {
             tracing::warn!("kernel rejects system call filters; SQL processes can use all system calls");

@@ -15,14 +15,14 @@ use crate::system::ProcessFolder;
 /// The variable by which ICU finds the folder.
 pub const VARIABLE: &str = "ICU_TIMEZONE_FILES_DIR";
 const PREFIX: &str = "lakemill-zones-";
-const FOR_DUCKDB: &str = "zoneinfo64.res";
+const DUCKDB_ZONES_FILE: &str = "zoneinfo64.res";
 /// The database for the child's Rust code; absent if it is the bundled one.
-const FOR_CELLS: &str = "zones.bin";
+const ZONES_FILE: &str = "zones.bin";
 
 /// Writes the database of this process into a new folder.
 ///
 /// # Errors
-/// The folder can't be made or written.
+/// The folder can't be created or written.
 pub fn write() -> Result<ProcessFolder, SandboxError> {
     let temporary = std::env::temp_dir();
     let failed = |source| SandboxError::Folder {
@@ -37,11 +37,11 @@ pub fn write() -> Result<ProcessFolder, SandboxError> {
 
 fn write_files(folder: &Path) -> io::Result<()> {
     let database = zones::database();
-    std::fs::write(folder.join(FOR_DUCKDB), database.zoneinfo64())?;
+    std::fs::write(folder.join(DUCKDB_ZONES_FILE), database.zoneinfo64())?;
     if database.is_bundled() {
         return Ok(());
     }
-    let mut out = BufWriter::new(File::create(folder.join(FOR_CELLS))?);
+    let mut out = BufWriter::new(File::create(folder.join(ZONES_FILE))?);
     for part in [database.version().as_bytes()].into_iter().chain(database.files().flat_map(|(n, d)| [n.as_bytes(), d]))
     {
         out.write_all(&(part.len() as u64).to_le_bytes())?;
@@ -55,7 +55,7 @@ fn write_files(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// The file exists and can't be read.
 pub fn install(folder: &Path) -> io::Result<()> {
-    let bytes = match std::fs::read(folder.join(FOR_CELLS)) {
+    let bytes = match std::fs::read(folder.join(ZONES_FILE)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),

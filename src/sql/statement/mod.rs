@@ -56,14 +56,14 @@ pub fn analyse(
     sql: &str,
     known: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Result<AllowedStatement, Refusal>, EngineFailure> {
-    on_deep_stack(move || analyse_here(parser, sql, known))
+    on_deep_stack(move || analyse_in_process(parser, sql, known))
 }
 
 /// Like [`analyse`], but on the calling thread, whose stack must be deep enough.
 ///
 /// # Errors
 /// DuckDB itself fails.
-pub fn analyse_here(
+pub fn analyse_in_process(
     parser: &impl SqlParser,
     sql: &str,
     known: &dyn Fn(&str) -> bool,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use crate::sql::names::{AGGREGATES, FunctionClass, known};
 
-static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functions().collect());
+static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| statement_functions().collect());
 
 /// Table functions, which `FROM` may call.
 pub const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
@@ -76,13 +76,13 @@ pub const TYPES: &[&str] = &[
 ];
 
 /// Scalar functions and macros that statements may use and expressions may not, in ascending order.
-pub fn own_functions() -> impl Iterator<Item = &'static str> {
+pub fn statement_functions() -> impl Iterator<Item = &'static str> {
     include_str!("functions.txt").lines()
 }
 
 /// Every function that a statement may use outside of `FROM`.
 pub fn functions() -> impl Iterator<Item = &'static str> {
-    crate::sql::names::functions().chain(AGGREGATES.iter().copied()).chain(own_functions())
+    crate::sql::names::functions().chain(AGGREGATES.iter().copied()).chain(statement_functions())
 }
 
 /// Whether statements may use a function, given in lower case.

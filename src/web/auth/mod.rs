@@ -201,7 +201,7 @@ fn logout(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Authenticated { authenticated: false }).with_header("Set-Cookie", cleared))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn me(_: &Auth, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Authenticated { authenticated: true }))
 }

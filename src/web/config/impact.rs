@@ -15,7 +15,7 @@ use crate::web::saved_queries::{self, SavedQuery};
 use crate::web::sql::{ResultColumn, SqlProblem, Statement};
 use crate::web::tables::catalog::shapes_of;
 
-/// Most statements checked.
+/// Maximum number of statements checked.
 const STATEMENTS_MAX: usize = 2_000;
 /// Timeout for binding all of them to both versions of the tables.
 const TIME_MAX: Duration = Duration::from_secs(60);

@@ -45,7 +45,10 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
                 "whether to reject a config with problems (422), or whose expressions no worker could check (502)",
             )
             .query::<bool>("dry_run", "whether to check without saving")
-            .query::<u64>("restores", "the version that this save restores; noted if the config is that version's")
+            .query::<u64>(
+                "restores",
+                "the version that this save restores; recorded in the history if the content equals that version",
+            )
             .answers::<save::Saved>(200, "the findings; `ETag` is that of the stored config")
             .header("ETag")
             .if_match_or_none()

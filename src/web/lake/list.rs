@@ -17,7 +17,7 @@ use crate::web::failure::from_store;
 /// Default page size.
 const PAGE_DEFAULT: u64 = 500;
 /// Digits of the checksum by which page tokens are validated.
-const SEAL_DIGITS: usize = 16;
+const CHECKSUM_DIGITS: usize = 16;
 
 /// A page of one level.
 #[derive(Serialize, JsonSchema)]
@@ -62,7 +62,7 @@ pub fn list(lake: &LakeService, request: &mut Request) -> Result<Response, ApiEr
     let limit = number_query(request, "limit", 1..=LIST_PAGE_KEYS_MAX as u64)?.unwrap_or(PAGE_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(LIST_PAGE_KEYS_MAX);
     let with_state = flag_query(request, "state")?;
-    let after = optional_query(request, "after")?.map(unseal).transpose()?;
+    let after = optional_query(request, "after")?.map(verify_checksum).transpose()?;
     let page = |prefix: &str| {
         let list = |after, limit| lake.store.list(Bucket::Lake, prefix, Some('/'), after, limit);
         list(after, limit).map_err(|error| match after.map(|_| list(None, 1)) {
@@ -83,17 +83,17 @@ pub fn list(lake: &LakeService, request: &mut Request) -> Result<Response, ApiEr
     } else {
         objects.into_iter().map(|object| File::of(object, None)).collect()
     };
-    let next = next.map(|next| seal(&next));
+    let next = next.map(|next| add_checksum(&next));
     Ok(Response::json(200, &Level { prefix: prefix.to_owned(), folders, files, skipped, next }))
 }
 
 /// A store's page token with a checksum, so that made-up tokens don't reach the store.
-fn seal(token: &str) -> String {
-    format!("{}.{token}", &sha256_hex(token.as_bytes())[..SEAL_DIGITS])
+fn add_checksum(token: &str) -> String {
+    format!("{}.{token}", &sha256_hex(token.as_bytes())[..CHECKSUM_DIGITS])
 }
 
-fn unseal(text: &str) -> Result<&str, ApiError> {
-    let token = text.split_once('.').filter(|(_, token)| seal(token) == text).map(|(_, token)| token);
+fn verify_checksum(text: &str) -> Result<&str, ApiError> {
+    let token = text.split_once('.').filter(|(_, token)| add_checksum(token) == text).map(|(_, token)| token);
     token.ok_or_else(invalid_token)
 }
 
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn page_tokens_round_trip_and_forgeries_fail() {
-        assert_eq!(unseal(&seal("kpipelines/a.b/c")).unwrap(), "kpipelines/a.b/c");
+        assert_eq!(verify_checksum(&add_checksum("kpipelines/a.b/c")).unwrap(), "kpipelines/a.b/c");
         for made_up in ["", "x", "0000000000000000.k", "."] {
-            assert!(unseal(made_up).is_err(), "{made_up}");
+            assert!(verify_checksum(made_up).is_err(), "{made_up}");
         }
     }
 }

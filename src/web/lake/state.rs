@@ -25,7 +25,7 @@ use crate::web::tables::catalogs::Declared;
 /// Maximum number of HEAD requests per page, for files whose listing doesn't show whether they changed.
 const HEADS_MAX: usize = 200;
 /// Concurrent HEAD requests.
-const HEADS_AT_ONCE: usize = 8;
+const PARALLEL_HEADS_MAX: usize = 8;
 /// Maximum number of tables of one file whose manifests are read.
 const TABLES_MAX: usize = 50;
 
@@ -226,8 +226,8 @@ fn resolve_by_tag(
             open.push(at);
         }
     }
-    let heads =
-        parallel_map(&open, HEADS_AT_ONCE, |at| lake.store.head(Bucket::Lake, &files[*at].key)).map_err(from_store)?;
+    let heads = parallel_map(&open, PARALLEL_HEADS_MAX, |at| lake.store.head(Bucket::Lake, &files[*at].key))
+        .map_err(from_store)?;
     for (at, head) in open.into_iter().zip(heads) {
         // A file deleted since the listing stays unknown.
         let (Some(head), Some(state)) = (head, states.get_mut(at)) else { continue };

@@ -288,7 +288,7 @@ fn sizes_agree(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u6
 /// Locates the bytes of an entry after its local header, which must agree with the directory. They end where the next
 /// header begins.
 fn locate(file: &File, entry: &mut ArchiveEntry, central: &Head, next: u64) -> io::Result<Result<(), &'static str>> {
-    const OTHERWISE: Result<(), &str> = Err("its local header disagrees with the directory");
+    const HEADER_MISMATCH: Result<(), &str> = Err("its local header disagrees with the directory");
     let Some(local) = Head::local(file, entry.head, next)? else {
         return Ok(Err("its bytes overlap another entry, or are outside the archive"));
     };
@@ -298,7 +298,7 @@ fn locate(file: &File, entry: &mut ArchiveEntry, central: &Head, next: u64) -> i
     let flags_and_method = fields.bytes(4);
     let (_time, crc, packed, size) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
     if signature != LOCAL_HEAD || local.name != central.name || flags_and_method != &central.fixed[8..12] {
-        return Ok(OTHERWISE);
+        return Ok(HEADER_MISMATCH);
     }
     let large = match local.large_sizes() {
         Ok(large) => large,
@@ -308,7 +308,7 @@ fn locate(file: &File, entry: &mut ArchiveEntry, central: &Head, next: u64) -> i
     let is_said = |found: u64, true_one: u64| found == true_one || (streamed && found == 0);
     let sizes = [(size, entry.size), (packed, entry.packed)];
     if !is_said(crc.into(), entry.crc.into()) || !sizes_agree(&sizes, large, is_said) {
-        return Ok(OTHERWISE);
+        return Ok(HEADER_MISMATCH);
     }
     let Some(rest) = entry.start.checked_add(entry.packed).and_then(|end| next.checked_sub(end)) else {
         return Ok(Err("its bytes overlap another entry, or are outside the archive"));
@@ -323,7 +323,7 @@ fn locate(file: &File, entry: &mut ArchiveEntry, central: &Head, next: u64) -> i
                 && fields.u32() == entry.crc
                 && fields.number(width) == entry.packed
                 && fields.number(width) == entry.size;
-            Ok(if same { Ok(()) } else { OTHERWISE })
+            Ok(if same { Ok(()) } else { HEADER_MISMATCH })
         }
         (false, _) | (true, _) => Ok(Err("unexpected data after it")),
     }
@@ -350,7 +350,7 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
         return refuse("it is part of a multi-part archive, or has a comment");
     }
     let directory = if wide {
-        match find_64(file, at)? {
+        match find_zip64_directory(file, at)? {
             Some(directory) => directory,
             None => return refuse("its end record is malformed"),
         }
@@ -380,7 +380,7 @@ fn has_two_ends(file: &File, at: u64) -> io::Result<bool> {
 }
 
 /// Parses the ZIP64 end record; `at`: the offset of the plain one.
-fn find_64(file: &File, at: u64) -> io::Result<Option<Directory>> {
+fn find_zip64_directory(file: &File, at: u64) -> io::Result<Option<Directory>> {
     let mut bytes = [0; (END_64_BYTES + LOCATOR_64_BYTES) as usize];
     let Some(start) = at.checked_sub(bytes.len() as u64) else { return Ok(None) };
     file.read_exact_at(&mut bytes, start)?;

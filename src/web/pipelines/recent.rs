@@ -29,7 +29,7 @@ pub const JOBS_MAX: u64 = 30;
 const READS_MAX: usize = 1_500;
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Concurrent reads of one pipeline's records.
-const READS_AT_ONCE: usize = 8;
+const PARALLEL_READS_MAX: usize = 8;
 /// Maximum number of cached summaries.
 const CACHED_MAX: usize = 50_000;
 
@@ -140,7 +140,7 @@ pub fn recent(
     if !budget.take(unread.len()) {
         return Ok(None);
     }
-    let read = parallel_map(&unread, READS_AT_ONCE, |(id, key)| read_summary(store, id, key))?;
+    let read = parallel_map(&unread, PARALLEL_READS_MAX, |(id, key)| read_summary(store, id, key))?;
     let mut fresh: HashMap<&str, Option<JobSummary>> = HashMap::new();
     for ((_, key), summary) in unread.into_iter().zip(read) {
         let Outcome::Read(summary) = summary else { continue };

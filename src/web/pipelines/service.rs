@@ -62,7 +62,7 @@ pub(super) struct Details {
     pub(super) pipelines: Vec<Detail>,
     /// More pipelines exist.
     pub(super) truncated: bool,
-    /// RecentJobs jobs of some pipelines are missing, since reading them would take too long; retry.
+    /// Recent jobs of some pipelines are missing, since reading them would take too long; retry.
     pub(super) recent_truncated: bool,
 }
 

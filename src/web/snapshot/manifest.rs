@@ -21,7 +21,7 @@ use crate::web::failure::{from_store, from_table, version_not_found};
 use crate::web::stores::Objects;
 
 /// Concurrent HEAD requests.
-const HEADS_AT_ONCE: usize = 8;
+const PARALLEL_HEADS_MAX: usize = 8;
 /// Bytes of a root.
 const ROOT_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of attempts to read a table whose objects later commits delete meanwhile.
@@ -73,7 +73,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Root>, ApiError> {
 
 /// The value of a root that exceeds the size limit.
 #[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
-fn larger(bytes_max: u64) -> Result<Option<Root>, ApiError> {
+fn too_large(bytes_max: u64) -> Result<Option<Root>, ApiError> {
     tracing::warn!(bytes_max, "manifest exceeds size limit; table is empty until its next run");
     Ok(None)
 }
@@ -116,7 +116,7 @@ impl Manifests {
         Self {
             store,
             catalog,
-            roots: Parsed::new(ROOT_BYTES_MAX, parse, larger),
+            roots: Parsed::new(ROOT_BYTES_MAX, parse, too_large),
             files: Mutex::default(),
             source_shards: SourceShards::default(),
         }
@@ -143,7 +143,7 @@ impl Manifests {
     pub fn tags(&self, pipeline: &Slug) -> Result<BTreeMap<String, ETag>, ApiError> {
         let tables = self.tables(pipeline)?;
         let tag = |name: &String| self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name));
-        let tags = parallel_map(&tables, HEADS_AT_ONCE, tag).map_err(from_store)?;
+        let tags = parallel_map(&tables, PARALLEL_HEADS_MAX, tag).map_err(from_store)?;
         // Tables without a tag were deleted meanwhile.
         Ok(tables.into_iter().zip(tags).filter_map(|(name, meta)| Some((name, meta?.etag?))).collect())
     }

@@ -151,7 +151,7 @@ pub fn checked_or_error(analysis: Result<Analysis, SqlError>, names: &[&str]) ->
 }
 
 /// Whether a single statement may have caused the error, so that the others may succeed alone.
-pub fn may_be_of_one(error: &ApiError) -> bool {
+pub fn may_concern_one_statement(error: &ApiError) -> bool {
     let of_one = [
         ErrorCode::QueryTooLarge,
         ErrorCode::QueryTimeout,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::borrow::{
-    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, checked_or_error, may_be_of_one,
+    BorrowedChild, OpenedTables, PREPARE_MAX, StagedFolder, TablesRequest, checked_or_error, may_concern_one_statement,
     may_list_tables, return_tables,
 };
 use super::cancellation::{Cancellation, QueryRegistry};
@@ -346,8 +346,10 @@ impl Work<'_> {
 
     /// Retries statements that failed together one by one, if that may help.
     fn retry_alone(&mut self, group: &[usize], error: ApiError) -> Result<(), ApiError> {
-        match (group, may_be_of_one(&error)) {
-            ([at], _) if error.status() < 500 || may_be_of_one(&error) => self.outcomes[*at] = Some(Err(error)),
+        match (group, may_concern_one_statement(&error)) {
+            ([at], _) if error.status() < 500 || may_concern_one_statement(&error) => {
+                self.outcomes[*at] = Some(Err(error))
+            }
             (_, true) => self.groups.extend(group.iter().map(|at| vec![*at])),
             (_, false) => return Err(error),
         }

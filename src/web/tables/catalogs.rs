@@ -130,7 +130,7 @@ fn parse(bytes: &[u8]) -> Result<Declared, ApiError> {
 
 /// The value of a config that exceeds the size limit.
 #[expect(clippy::unnecessary_wraps, reason = "a parser of `Parsed`")]
-fn larger(bytes_max: u64) -> Result<Declared, ApiError> {
+fn too_large(bytes_max: u64) -> Result<Declared, ApiError> {
     let problem = Problem::new(ProblemKind::Limit, "", format!("expected at most {bytes_max} bytes, found more"));
     Ok(Declared::Invalid(vec![problem]))
 }
@@ -179,7 +179,7 @@ pub struct Catalogs {
 
 impl Catalogs {
     pub fn new(store: Objects, manifests: Arc<Manifests>) -> Self {
-        let configs = Parsed::new(CONFIG_BYTES_MAX as u64, parse, larger);
+        let configs = Parsed::new(CONFIG_BYTES_MAX as u64, parse, too_large);
         Self { store, configs, cache: CatalogCache::default(), manifests }
     }
 

@@ -21,7 +21,7 @@ use crate::web::sql::failure::from_sandbox;
 use crate::web::stores::Objects;
 
 /// Concurrent fetches.
-const FOOTERS_AT_ONCE: usize = 16;
+const PARALLEL_FOOTERS_MAX: usize = 16;
 /// Timeout for fetching footers, and for finding those that crash a child.
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Maximum size of all footers in bytes.
@@ -121,7 +121,7 @@ impl Footers {
         let until = Instant::now() + TIME_MAX;
         let into = File::create_new(staging.path().join(FILE)).map_err(ApiError::internal)?;
         let end = Mutex::new(0_u64);
-        let fetched = parallel_map(files, FOOTERS_AT_ONCE, |file| -> Result<Option<Fetched<'a>>, ApiError> {
+        let fetched = parallel_map(files, PARALLEL_FOOTERS_MAX, |file| -> Result<Option<Fetched<'a>>, ApiError> {
             let file: &'a TableFile = file;
             let key = key_of(pipeline, file);
             if Instant::now() >= until || self.unreadable.reason(&key, &file.sha256).is_some() {

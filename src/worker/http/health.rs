@@ -13,7 +13,7 @@ use crate::ports::jobs::QueueCounts;
 use crate::ports::store::Bucket;
 use crate::worker::stopping::Phase;
 
-/// `/health` of the contract: 503 if the key-value store can't be reached.
+/// `/health`: 503 if the key-value store can't be reached.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 pub(super) fn health(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiError> {
     let in_flight = api.state.counts().in_flight;

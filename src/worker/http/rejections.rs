@@ -73,7 +73,7 @@ struct Logged {
 pub struct EventRejections {
     counts: [AtomicU64; Rejection::ALL.len()],
     last: Mutex<Option<Instant>>,
-    /// Without a client: clients beyond [`CLIENTS_MAX`].
+    /// `None` stands for all clients beyond [`CLIENTS_MAX`].
     logged: Mutex<BTreeMap<(Rejection, Option<IpAddr>), Logged>>,
 }
 

@@ -224,7 +224,7 @@ fn table_fresh(
         return end(shared, condition, false, Some(&recovered).filter(|_| recovers));
     }
     let title = format!("{slug}: {table} got no rows for {}", age(silent));
-    let text = format!("The newest rows came at {}; expected some every {}.", rfc3339(added), age(freshness));
+    let text = format!("The newest rows came at {}; expected new rows every {}.", rfc3339(added), age(freshness));
     raise(shared, condition, &[], &notification(NotificationEvent::SourceSilent, &title, &text))
 }
 

@@ -19,7 +19,7 @@ async function probe(): Promise<Connection> {
   }
 }
 
-async function look(): Promise<void> {
+async function probeAgain(): Promise<void> {
   const wait = Math.min((probing?.wait ?? PROBE_FIRST_MS / 2) * 2, PROBE_LAST_MS);
   window.clearTimeout(probing?.timer);
   const found = await probe();
@@ -30,7 +30,7 @@ async function look(): Promise<void> {
     if (troubled) for (const action of onRecovery) action();
     return;
   }
-  probing = { wait, timer: window.setTimeout(() => void look(), wait) };
+  probing = { wait, timer: window.setTimeout(() => void probeAgain(), wait) };
 }
 
 /** State of the connection; polls the service until it recovers. */
@@ -39,21 +39,21 @@ export const connection = {
   /** Records that a request got no response. */
   lost(kind: Exclude<Connection, "ok">): void {
     state.value = kind;
-    if (!probing) probing = { wait: PROBE_FIRST_MS, timer: window.setTimeout(() => void look(), PROBE_FIRST_MS) };
+    if (!probing) probing = { wait: PROBE_FIRST_MS, timer: window.setTimeout(() => void probeAgain(), PROBE_FIRST_MS) };
   },
   /** Records a 5xx response and checks the health of the service. */
   checkHealth(): void {
     if (!probing && state.value === "ok") {
       probing = { wait: PROBE_FIRST_MS, timer: 0 };
-      void look();
+      void probeAgain();
     }
   },
   answered(): void {
-    if (state.value === "unreachable") void look();
+    if (state.value === "unreachable") void probeAgain();
   },
   /** Checks at once. */
   retry(): void {
-    void look();
+    void probeAgain();
   },
   /** Registers an action for each recovery; returns the unsubscribe function. */
   onRecovered(action: () => void): () => void {

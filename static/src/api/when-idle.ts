@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiFailure } from "./failure";
 
 /** Pause between two attempts. */
-const PAUSE_MS = 1_000;
+const RETRY_MS = 1_000;
 
 /**
  * Repeats an operation while it is refused because of a run of its pipeline. `onRefused` is called after each refusal.
@@ -21,7 +21,7 @@ export async function whenIdle<T>(operation: () => Promise<T>, signal: AbortSign
     await new Promise<void>((resolve) =>
       setTimeout(() => {
         if (!signal.aborted) resolve();
-      }, PAUSE_MS),
+      }, RETRY_MS),
     );
   }
 }

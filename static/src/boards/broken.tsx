@@ -9,7 +9,7 @@ import { counted } from "../format/number";
 import { plainProblem, repairOf } from "./repair";
 
 /** Problems of a dashboard with the current tables; none until they are known. */
-export function useBroken(slug: string): (name: string) => DashboardProblem[] {
+export function useDashboardProblems(slug: string): (name: string) => DashboardProblem[] {
   const { data } = useQuery(checkedDashboardsQuery(slug));
   return (name) => data?.dashboards.find((one) => one.name === name)?.problems ?? [];
 }

@@ -38,7 +38,7 @@ it.each([
   ['Values list "s" does not have a column named "amount"', "The column `amount` doesn't exist"],
   ['Table with name sale does not exist! Did you mean "sales"?', "The table `sale` doesn't exist"],
   ["panels use `y`, which the query doesn't return", "panels use `y`, which the query doesn't return"],
-])("%j is told in plain words", (message, expected) => expect(plainProblem(message)).toBe(expected));
+])("%j is reworded", (message, expected) => expect(plainProblem(message)).toBe(expected));
 
 describe("a proposed repair", () => {
   const problem = (line: number, column: number, message = MESSAGE) => ({ message, line, column }) as DashboardProblem;

@@ -123,6 +123,6 @@ describe("YAML edits", () => {
   it("rejects invalid YAML, and panels written as aliases", () => {
     expect(() => edited("a: [1\nb: 2", () => undefined)).toThrow(/line \d+ isn't valid YAML/);
     const alias = "x-a: &a { id: a, type: table, query: q }\npanels:\n  - *a\n";
-    expect(() => edited(alias, (document) => resizePanel(document, "a", { width: 3 }))).toThrow("edit it there");
+    expect(() => edited(alias, (document) => resizePanel(document, "a", { width: 3 }))).toThrow("edit it in the YAML");
   });
 });

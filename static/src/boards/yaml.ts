@@ -113,14 +113,14 @@ const textOf = (id: unknown): string | undefined => (typeof id === "string" ? id
 /** Index of a panel. A panel without an ID is called `panel-3`, as in the view. */
 function indexOf(panels: YAMLSeq, id: string): number {
   const at = panels.items.findIndex((node, index) => (idOf(node) ?? `panel-${index + 1}`) === id);
-  if (at < 0) throw new EditError(`the panel ${id} isn't written out in the YAML; edit it there`);
+  if (at < 0) throw new EditError(`the panel ${id} comes from a YAML alias or merge key; edit it in the YAML`);
   return at;
 }
 
 function panelAt(document: Document, id: string): YAMLMap {
   const panels = sequence(document, "panels");
   const node = panels.items[indexOf(panels, id)];
-  if (!isMap(node)) throw new EditError(`the panel ${id} isn't written out in the YAML; edit it there`);
+  if (!isMap(node)) throw new EditError(`the panel ${id} comes from a YAML alias or merge key; edit it in the YAML`);
   return node;
 }
 
@@ -340,7 +340,7 @@ export function sqlOf(value: unknown, name: string): string | undefined {
 }
 
 /** Queries of a table that the builder created, by name. */
-export function madeOf(value: unknown, table: string): Map<string, ChartChoice> {
+export function builderQueriesOf(value: unknown, table: string): Map<string, ChartChoice> {
   const found = new Map<string, ChartChoice>();
   for (const name of choicesOf(value).keys()) {
     const choice = choiceOfQuery(value, name);
@@ -352,7 +352,8 @@ export function madeOf(value: unknown, table: string): Map<string, ChartChoice> 
 /** Uses of parameters that charts of the table share, for a new one. */
 export function paramsOf(value: unknown, table: string): ParamUse[] {
   const found = new Map<string, ParamUse>();
-  for (const { params = [] } of madeOf(value, table).values()) for (const use of params) found.set(use.param, use);
+  for (const { params = [] } of builderQueriesOf(value, table).values())
+    for (const use of params) found.set(use.param, use);
   return [...found.values()];
 }
 

@@ -39,10 +39,10 @@ export const routes = {
 };
 
 /** Navigation state that runs the query of the URL at once. Links from other sites can't set it. */
-export const RUN_AT_ONCE = { run: true } as const;
+export const RUN_IMMEDIATELY = { run: true } as const;
 
 /** Whether the last navigation asked to run at once. */
-export function runsAtOnce(): boolean {
+export function runsImmediately(): boolean {
   const state: unknown = history.state;
   return typeof state === "object" && state !== null && "run" in state && state.run === true;
 }

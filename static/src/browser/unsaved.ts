@@ -11,11 +11,11 @@ window.addEventListener("beforeunload", (event) => {
 });
 
 /** Names of unsaved work ("the config of orders"); links ask before they leave it. */
-export const unsavedThings = computed(() =>
+export const unsavedNames = computed(() =>
   [...unsaved.value].flatMap(([name, bound]) => (bound === "view" ? [name] : [])),
 );
 
-const asks = (): boolean => unsavedThings.value.length > 0;
+const hasUnsaved = (): boolean => unsavedNames.value.length > 0;
 
 /** The navigation that waits for confirmation. */
 export const leaving = signal<(() => void) | undefined>(undefined);
@@ -38,10 +38,10 @@ const leaves = (to: string): boolean => new URL(to, location.href).pathname !== 
 /** Wraps the router's navigation with the prompt for unsaved work. */
 export function guarded<O>(navigate: (to: string, options?: O) => void, to: string, options?: O): void {
   const go = () => navigate(to, options);
-  if (!asks() || !leaves(to)) return go();
+  if (!hasUnsaved() || !leaves(to)) return go();
   // Deferred: a save that has just ended takes effect with the next render.
   setTimeout(() => {
-    if (asks()) leaving.value = go;
+    if (hasUnsaved()) leaving.value = go;
     else go();
   });
 }
@@ -61,7 +61,7 @@ function guardBack(navigation: Navigation): void {
   navigation.addEventListener("navigate", (event) => {
     const { navigationType, destination, cancelable } = event as Traversal;
     if (allowed || navigationType !== "traverse" || !cancelable) return;
-    if (!asks() || !leaves(destination.url)) return;
+    if (!hasUnsaved() || !leaves(destination.url)) return;
     event.preventDefault();
     leaving.value = () => {
       allowed = true;

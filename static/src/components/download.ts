@@ -109,7 +109,7 @@ async function kept(
     return file.size;
   }
   let sum = 0;
-  const report = calmly(progress);
+  const report = throttled(progress);
   const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform(chunk, controller) {
       report((sum += chunk.byteLength));
@@ -123,7 +123,7 @@ async function kept(
 /** Buffers a body with progress. @throws ApiFailure if it is too large */
 export async function collect(response: Response, progress: (received: number) => void, max: number): Promise<Blob> {
   const reader = response.body?.getReader();
-  const report = calmly(progress);
+  const report = throttled(progress);
   const pieces: Blob[] = [];
   let loose: BlobPart[] = [];
   let [received, looseBytes] = [0, 0];
@@ -148,7 +148,7 @@ export async function collect(response: Response, progress: (received: number) =
   return new Blob([...pieces, ...loose], { type: response.headers.get("Content-Type") ?? "application/octet-stream" });
 }
 
-function calmly(progress: (received: number) => void): (received: number) => void {
+function throttled(progress: (received: number) => void): (received: number) => void {
   let reportedAt = 0;
   return (received) => {
     const now = performance.now();

@@ -21,12 +21,12 @@ export function RunProgress({ job }: { job: Job }) {
 }
 
 /** Rows per second and time left, if known. */
-export function PaceText({ job }: { job: Job }) {
-  const pace = observe(job, now.value.getTime());
+export function RateText({ job }: { job: Job }) {
+  const rates = observe(job, now.value.getTime());
   const parts = [
-    pace.rowsPerS !== undefined && `${compact(pace.rowsPerS)} rows/s`,
-    pace.bytesPerS !== undefined && `${bytes(pace.bytesPerS)}/s`,
-    pace.leftMs !== undefined && pace.leftMs > 0 && `about ${timeLeft(pace.leftMs)} left`,
+    rates.rowsPerS !== undefined && `${compact(rates.rowsPerS)} rows/s`,
+    rates.bytesPerS !== undefined && `${bytes(rates.bytesPerS)}/s`,
+    rates.leftMs !== undefined && rates.leftMs > 0 && `about ${timeLeft(rates.leftMs)} left`,
   ].filter((part) => part !== false);
   return <>{parts.join(" · ")}</>;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job, Progress } from "../api/types";
-import { observe, addSample, paceOf, stageTimes, overallProgress, type Sample } from "./rates";
+import { observe, addSample, ratesOf, stageTimes, overallProgress, type Sample } from "./rates";
 
 const none: Progress = {
   stage: "converting",
@@ -25,26 +25,26 @@ const seen = (...bytes: number[]): Sample[] =>
   );
 
 describe("run rate", () => {
-  it("is unknown after one sample", () => expect(paceOf(seen(5)).rowsPerS).toBeUndefined());
-  it("covers the last seconds", () => expect(paceOf(seen(0, 10, 20)).rowsPerS).toBe(100));
+  it("is unknown after one sample", () => expect(ratesOf(seen(5)).rowsPerS).toBeUndefined());
+  it("covers the last seconds", () => expect(ratesOf(seen(0, 10, 20)).rowsPerS).toBe(100));
   it("ignores old samples", () => {
     const samples = addSample([{ at: 0, progress: none }, ...seen(0, 0)], { ...none, rows_read: 50 }, 60_000);
-    expect(paceOf(samples).rowsPerS).toBeUndefined();
+    expect(ratesOf(samples).rowsPerS).toBeUndefined();
   });
   it("restarts when a run restarts", () => expect(seen(500, 600, 3)).toHaveLength(1));
-  it("falls to zero without progress", () => expect(paceOf(seen(10, 10, 10, 10)).rowsPerS).toBe(0));
+  it("falls to zero without progress", () => expect(ratesOf(seen(10, 10, 10, 10)).rowsPerS).toBe(0));
   it("is unknown while partitions are published", () => {
     const samples = [0, 2_000].map((at) => ({ at, progress: { ...none, stage: "publishing" as const } }));
-    expect(paceOf(samples)).toEqual({ rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined });
+    expect(ratesOf(samples)).toEqual({ rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined });
   });
 });
 
 describe("remaining time", () => {
   it("is shown once the rate is steady", () =>
-    expect(paceOf(seen(0, 100, 200, 300, 400, 500)).leftMs).toBeCloseTo(5_000));
-  it("is hidden while the rate changes", () => expect(paceOf(seen(0, 1, 2, 100, 300, 500)).leftMs).toBeUndefined());
-  it("is hidden without progress", () => expect(paceOf(seen(5, 5, 5, 5, 5, 5)).leftMs).toBeUndefined());
-  it("is hidden at the start", () => expect(paceOf(seen(0, 100, 200)).leftMs).toBeUndefined());
+    expect(ratesOf(seen(0, 100, 200, 300, 400, 500)).leftMs).toBeCloseTo(5_000));
+  it("is hidden while the rate changes", () => expect(ratesOf(seen(0, 1, 2, 100, 300, 500)).leftMs).toBeUndefined());
+  it("is hidden without progress", () => expect(ratesOf(seen(5, 5, 5, 5, 5, 5)).leftMs).toBeUndefined());
+  it("is hidden at the start", () => expect(ratesOf(seen(0, 100, 200)).leftMs).toBeUndefined());
 });
 
 describe("progress bar", () => {

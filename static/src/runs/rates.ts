@@ -11,7 +11,7 @@ export interface Sample {
   progress: Progress;
 }
 
-interface Pace {
+interface Rates {
   rowsPerS: number | undefined;
   bytesPerS: number | undefined;
   /** Milliseconds until the slowest counter is done. */
@@ -78,7 +78,7 @@ const measures: Partial<Record<Stage, Measure>> = {
   publishing: { done: (p) => p.partitions_written, total: (p) => p.partitions_total },
 };
 
-export const paceOf = (samples: Sample[]): Pace => {
+export const ratesOf = (samples: Sample[]): Rates => {
   const converting = samples.at(-1)?.progress.stage === "converting";
   return {
     rowsPerS: converting ? perS(samples, (p) => p.rows_read) : undefined,
@@ -121,7 +121,7 @@ const seen = new Map<string, Observation>();
 const nameOf = (job: Job): string => `${job.job_id} ${job.attempt}`;
 
 /** Adds a sample of a job and returns its rate; views of one job share the samples. */
-export function observe(job: Job, at: number): Pace {
+export function observe(job: Job, at: number): Rates {
   if (!job.progress || job.status !== "running")
     return { rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined };
   const before = seen.get(nameOf(job));
@@ -134,7 +134,7 @@ export function observe(job: Job, at: number): Pace {
   seen.set(nameOf(job), next);
   const oldest = seen.size > JOBS_KEPT_MAX ? seen.keys().next().value : undefined;
   if (oldest !== undefined) seen.delete(oldest);
-  return paceOf(next.samples);
+  return ratesOf(next.samples);
 }
 
 /** Durations of the observed stages, in milliseconds. `end`: end of the run, if it has ended. */

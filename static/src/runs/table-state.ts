@@ -50,7 +50,7 @@ const MISREAD: ReadonlySet<string> = new Set(["too_many_rejects", "row_failed", 
 export const isMisread = (code: string | null | undefined): boolean => MISREAD.has(code ?? "");
 
 /** Pending files that the last job tried to load: the others came after its start. */
-const triedOf = ({ pending, untried }: TableStatus) => ({
+const attemptedFiles = ({ pending, untried }: TableStatus) => ({
   count: pending.count - untried.count,
   first: pending.first.filter((key) => !untried.first.includes(key)),
 });
@@ -61,7 +61,7 @@ function pendingStates(table: TableStatus, context: Context): TableState[] {
     `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
   if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
   const failed = failedJob(context);
-  const tried = failed ? triedOf(table) : { count: 0, first: [] };
+  const tried = failed ? attemptedFiles(table) : { count: 0, first: [] };
   const waiting = failed ? untried : pending;
   const states: TableState[] = [];
   if (failed && tried.count > 0)

@@ -88,7 +88,7 @@ export function LoginPage() {
 }
 
 /** Detects a login in another tab. */
-function useSessionElsewhere(): void {
+function useLoginInOtherTab(): void {
   useEffect(() => {
     const look = () => {
       ask(api.GET("/session")).then(
@@ -106,8 +106,8 @@ function useSessionElsewhere(): void {
 }
 
 /** Login dialog over the view after a session expired; unsaved input is kept. */
-export function LoginAgain() {
-  useSessionElsewhere();
+export function LoginDialog() {
+  useLoginInOtherTab();
   return (
     <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
       <p>Log in to continue. Your unsaved changes are kept.</p>

@@ -89,12 +89,12 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
 
 const lakeQuery = (slug: string) =>
   queryOptions({
-    queryKey: [...keys.pipeline(slug), "loss"] as const,
+    queryKey: [...keys.pipeline(slug), "contents"] as const,
     queryFn: ({ signal }) => walk([`pipelines/${slug}/`], { files: FILES_MAX, asks: POLLS_MAX, signal }),
     staleTime: 0,
   });
 
-interface Known {
+interface DeletionContents {
   lake?: WalkResult | undefined;
   tables?: { name: string; rows: number }[] | undefined;
   dashboards?: number | undefined;
@@ -102,7 +102,7 @@ interface Known {
 }
 
 /** What a delete removes, as far as known: `412 files in the lake (1.2 GiB)`, `2 tables with 5 rows: a, b`, … */
-export function deletionSummary({ lake, tables, dashboards, queries }: Known): string[] {
+export function deletionSummary({ lake, tables, dashboards, queries }: DeletionContents): string[] {
   const size = lake?.files.reduce((sum, file) => sum + file.size, 0) ?? 0;
   const files =
     lake && `${lake.whole ? "" : "at least "}${counted(lake.files.length, "file")} in the lake (${bytes(size)})`;
@@ -118,7 +118,7 @@ export function deletionSummary({ lake, tables, dashboards, queries }: Known): s
   ];
 }
 
-function useLoss(slug: string): Known {
+function useDeletionContents(slug: string): DeletionContents {
   const lake = useQuery(lakeQuery(slug)).data;
   const tables = useQuery(tablesQuery(slug)).data?.tables;
   const dashboards = useQuery(dashboardsQuery(slug)).data?.dashboards.length;
@@ -129,7 +129,7 @@ function useLoss(slug: string): Known {
 /** Lists what is deleted and asks for the slug. `onDone`: the pipeline is deleted. */
 export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () => void }) {
   const cache = useQueryClient();
-  const loss = useLoss(slug);
+  const contents = useDeletionContents(slug);
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<string>();
@@ -161,7 +161,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
     >
       <p>This permanently deletes:</p>
       <ul class="losses">
-        {deletionSummary(loss).map((words) => (
+        {deletionSummary(contents).map((words) => (
           <li key={words}>{words}</li>
         ))}
       </ul>
@@ -183,7 +183,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
       {refused && <Note tone="bad">Couldn't delete the pipeline: {refused}</Note>}
       {waiting && <Note>A run is in progress. The pipeline will be deleted when the run ends.</Note>}
       {busy && !waiting && (
-        <p class="secondary">Deleting {loss.lake ? count(loss.lake.files.length) : "all"} files and tables…</p>
+        <p class="secondary">Deleting {contents.lake ? count(contents.lake.files.length) : "all"} files and tables…</p>
       )}
     </Confirm>
   );

@@ -31,7 +31,7 @@ function usePipelineContents(slugs: string[]): PipelineContents[] {
   }));
 }
 
-function useFound(text: string, here: string | undefined): Command[] {
+function useMatchingCommands(text: string, here: string | undefined): Command[] {
   const { data } = useQuery(pipelinesQuery());
   const pipelines = useMemo(() => data?.pipelines ?? [], [data]);
   const slugs = useMemo(() => {
@@ -59,7 +59,7 @@ export function Palette({ here, onClose, onAct }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useRef<HTMLUListElement>(null);
   const id = useId();
-  const found = useFound(text, here);
+  const found = useMatchingCommands(text, here);
   const chosen = Math.min(at, found.length - 1);
 
   // Before the next event, so that the palette receives keys pressed at once.

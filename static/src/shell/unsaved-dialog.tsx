@@ -1,5 +1,5 @@
 import { Confirm } from "../components/dialog";
-import { leaving, unsavedThings } from "../browser/unsaved";
+import { leaving, unsavedNames } from "../browser/unsaved";
 
 /** Asks before unsaved work is left. */
 export function UnsavedDialog() {
@@ -19,7 +19,7 @@ export function UnsavedDialog() {
     >
       <p>Unsaved changes will be lost:</p>
       <ul class="leaving-list">
-        {unsavedThings.value.map((name) => (
+        {unsavedNames.value.map((name) => (
           <li key={name}>{name}</li>
         ))}
       </ul>

@@ -16,7 +16,7 @@ import { routes } from "../browser/routes";
 import { droppedFiles } from "../uploads/dropped";
 import { deleteAfter, earlierUploads, namesOf } from "../uploads/earlier";
 import { sizeProblem, shapeOf } from "../uploads/parts";
-import { globsToAdd, likelyTable, placeOf } from "../uploads/place";
+import { globsToAdd, likelyTable, uploadKeyOf } from "../uploads/upload-key";
 import { partsToUpload, sendParts, type KeyedPart } from "../uploads/send";
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
@@ -183,7 +183,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
           </SelectField>
         ))}
       {target ? (
-        <Place
+        <UploadDestination
           slug={chosen}
           table={target}
           files={files}
@@ -216,11 +216,21 @@ function FileNames({ files }: { files: File[] }) {
 }
 
 /** The destination of the files, and the effect of the upload. */
-function Place({ slug, table, files, runs }: { slug: string; table: TableStatus; files: File[]; runs: boolean }) {
-  const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
+function UploadDestination({
+  slug,
+  table,
+  files,
+  runs,
+}: {
+  slug: string;
+  table: TableStatus;
+  files: File[];
+  runs: boolean;
+}) {
+  const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const large = files.filter((file) => file.size > UPLOAD_BYTES_MAX);
   const added = unread.length > 0 ? missingGlobs(table, unread) : [];
-  const place = placeOf([...table.globs, ...added], files[0]?.name ?? "") ?? "";
+  const place = uploadKeyOf([...table.globs, ...added], files[0]?.name ?? "") ?? "";
   const folder = `pipelines/${slug}/${place.slice(0, place.lastIndexOf("/") + 1)}`;
   return (
     <>
@@ -258,7 +268,7 @@ interface UploadPlan {
 async function planUpload(slug: string, table: TableStatus, files: File[]): Promise<UploadPlan> {
   const { config, etag } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table.name);
-  const unread = files.filter((file) => placeOf(table.globs, file.name) === undefined);
+  const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
   const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
   const saveGlobs = async () => {

@@ -80,7 +80,7 @@ function withColumn(mapping: StoredMapping, name: string, change: (column: Store
   return { ...mapping, columns };
 }
 
-const nullableAgain = (column: StoredColumn): StoredColumn =>
+const withoutNullable = (column: StoredColumn): StoredColumn =>
   Object.fromEntries(Object.entries(column).filter(([member]) => member !== "nullable"));
 
 const csvOf = (mapping: StoredMapping): Record<string, unknown> =>
@@ -127,7 +127,7 @@ function missingColumns(mapping: StoredMapping, inferred: Inferred): MappingChan
   if (missing.length === 0 || mapping.missing_columns === "null") return [];
   const names = missing.map(({ name }) => text(name)).join(", ");
   const nullable = (given: StoredMapping) =>
-    missing.reduce((made, { name }) => withColumn(made, text(name), nullableAgain), given);
+    missing.reduce((made, { name }) => withColumn(made, text(name), withoutNullable), given);
   return [
     {
       id: "missing_columns",
@@ -169,7 +169,7 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
         label: `Allow nulls in ${name}`,
         why: "some of its values are null",
         proposed: true,
-        apply: (given) => withColumn(given, name, nullableAgain),
+        apply: (given) => withColumn(given, name, withoutNullable),
       });
   }
   return changes;

@@ -36,24 +36,24 @@ const WORDS: Record<UploadState, string> = {
 
 /** Upload panel, shown in every view during uploads. */
 export function UploadDock() {
-  const standing = uploads.state.value;
+  const queue = uploads.state.value;
   const [open, setOpen] = useState(false);
-  useUnsaved("uploads in progress", standing.active, "page");
-  if (standing.files === 0) return null;
-  const troubled = standing.counts.failed + standing.counts.refused > 0;
+  useUnsaved("uploads in progress", queue.active, "page");
+  if (queue.files === 0) return null;
+  const troubled = queue.counts.failed + queue.counts.refused > 0;
   return (
     <section class="uploads" aria-label="Uploads">
       <header class="uploads-head">
         <span class="grow" role="status">
-          <strong>{heading(standing)}</strong>
-          <span class="uploads-pace secondary">{pace(standing)}</span>
+          <strong>{heading(queue)}</strong>
+          <span class="uploads-pace secondary">{rateText(queue)}</span>
         </span>
-        <Controls standing={standing} open={open || troubled} onOpen={() => setOpen(!open)} />
+        <Controls queue={queue} open={open || troubled} onOpen={() => setOpen(!open)} />
       </header>
-      <Bar done={standing.bytesSent} total={standing.bytesTotal} label="Uploaded" />
-      {standing.counts.exists > 0 && <Conflict />}
-      {(open || troubled) && <Files files={standing.files} />}
-      {!standing.active && uploads.slugs().map((slug) => <Outcome key={slug} slug={slug} />)}
+      <Bar done={queue.bytesSent} total={queue.bytesTotal} label="Uploaded" />
+      {queue.counts.exists > 0 && <Conflict />}
+      {(open || troubled) && <Files files={queue.files} />}
+      {!queue.active && uploads.slugs().map((slug) => <Outcome key={slug} slug={slug} />)}
     </section>
   );
 }
@@ -94,8 +94,8 @@ function heading({ active, counts, files }: QueueState): string {
   return parts.join(", ");
 }
 
-function pace(standing: QueueState): string {
-  const { active, paused, bytesSent, bytesTotal, packing, rate, secondsLeft, counts } = standing;
+function rateText(queue: QueueState): string {
+  const { active, paused, bytesSent, bytesTotal, packing, rate, secondsLeft, counts } = queue;
   if (!active) return bytes(bytesTotal);
   const sent = `${bytes(bytesSent)} of ${bytes(bytesTotal)}`;
   const parts = packing ? [`compressing: ${bytes(packing.done)} of ${bytes(packing.total)}`] : [sent];
@@ -110,8 +110,8 @@ function pace(standing: QueueState): string {
   return parts.join(" · ");
 }
 
-function Controls({ standing, open, onOpen }: { standing: QueueState; open: boolean; onOpen: () => void }) {
-  const { active, paused, counts } = standing;
+function Controls({ queue, open, onOpen }: { queue: QueueState; open: boolean; onOpen: () => void }) {
+  const { active, paused, counts } = queue;
   return (
     <>
       {active && !paused && <IconButton label="Pause" icon={<Pause />} onClick={() => uploads.pause()} />}

@@ -23,7 +23,7 @@ it("other files are refused, with advice", () => {
   expect(adviceFor("a.png")).toContain(".csv");
 });
 
-it("a readme or licence beside data is no CSV", () => {
+it("a readme or licence next to data is not treated as a CSV", () => {
   const named = (...names: string[]) => {
     const { csvs, documents } = dataOf(names.map((name) => new File([""], name)));
     return [csvs.map(({ name }) => name), documents.map(({ name }) => name)];

@@ -120,7 +120,7 @@ export class UploadQueue {
   private lastId = 0;
   private publishing = false;
   private readonly ends = new Map<Batch, () => void>();
-  private readonly published = signal<QueueState>(this.standing());
+  private readonly published = signal<QueueState>(this.snapshot());
   readonly state: ReadonlySignal<QueueState> = this.published;
 
   constructor(
@@ -128,7 +128,7 @@ export class UploadQueue {
     private readonly around: QueueContext,
   ) {
     this.rate = new Rate(around.now);
-    this.published.value = this.standing();
+    this.published.value = this.snapshot();
   }
 
   /** Adds files; invalid ones are reported at once. */
@@ -387,11 +387,11 @@ export class UploadQueue {
     this.publishing = true;
     this.around.later(PROGRESS_MS, () => {
       this.publishing = false;
-      this.published.value = this.standing();
+      this.published.value = this.snapshot();
     });
   }
 
-  private standing(): QueueState {
+  private snapshot(): QueueState {
     const { counts } = this;
     const active = counts.waiting + counts.sending + counts.resting + counts.exists > 0;
     let bytesSent = this.bytesEnded;

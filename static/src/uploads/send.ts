@@ -2,7 +2,7 @@
 import { uploads } from ".";
 import { joinKey } from "./keys";
 import { partsOf, type Part, type RecordShape } from "./parts";
-import { placeOf, readsCompressed } from "./place";
+import { uploadKeyOf, readsCompressed } from "./upload-key";
 import type { Batch } from "./queue";
 
 /** A part with its key. */
@@ -23,8 +23,8 @@ export async function partsToUpload(
   const taken = new Set<string>();
   for (const file of files) {
     for (const part of await partsOf(file, shape, readsCompressed(globs, file.name))) {
-      const free = freeName(part.name, (name) => taken.has(placeOf(globs, name) ?? ""));
-      const place = placeOf(globs, free);
+      const free = freeName(part.name, (name) => taken.has(uploadKeyOf(globs, name) ?? ""));
+      const place = uploadKeyOf(globs, free);
       if (place === undefined) throw new Error(`no pattern of the table reads ${free}: ${globs.join(", ")}`);
       taken.add(place);
       found.push({ ...part, name: free, key: joinKey(`pipelines/${slug}/`, place), of: file.name });

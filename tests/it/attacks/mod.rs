@@ -3,7 +3,7 @@
 mod descriptors;
 mod listener;
 mod secrets;
-mod strangers;
+mod unauthenticated;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -47,7 +47,7 @@ impl Responses {
         self.0.push((by.into(), text.into()));
     }
 
-    fn hold_none_of(&self, canaries: &[(&'static str, String)]) {
+    fn contain_none_of(&self, canaries: &[(&'static str, String)]) {
         for (by, text) in &self.0 {
             for (name, canary) in canaries {
                 let found = memchr::memmem::find(text, canary.as_bytes());
@@ -238,8 +238,8 @@ fn secrets_never_appear_in_logs_metrics_responses_or_objects() {
 
     let hash = site.password_hash();
     assert!(PasswordHash::of(PASSWORD).is_ok() && hash.starts_with("$argon2id$"));
-    response_to.hold_none_of(&canaries(&session, hash));
+    response_to.contain_none_of(&canaries(&session, hash));
     // The search itself must find a planted secret.
     response_to.add("a control", format!("a line with {ACCESS_KEY} and {SECRET_KEY}"));
-    assert!(std::panic::catch_unwind(|| response_to.hold_none_of(&canaries(&session, hash))).is_err());
+    assert!(std::panic::catch_unwind(|| response_to.contain_none_of(&canaries(&session, hash))).is_err());
 }

@@ -116,7 +116,7 @@ fn trailing_totals_are_a_footer() {
 #[test]
 fn short_records_among_rows_are_not_a_footer() {
     let text = b"id,name\n1,a\n2\n3,c\n4,d\nTotal: 3 rows\n";
-    let proposal = super::propose("a.csv", text, &super::PATIENT).unwrap();
+    let proposal = super::propose("a.csv", text, &super::GENEROUS_LIMITS).unwrap();
     assert_eq!(proposal.csv, serde_json::json!({}));
     assert_eq!((proposal.sample.rows_read, proposal.sample.rows_refused), (3, 2));
 }
@@ -248,7 +248,7 @@ fn other_formats_are_refused_with_a_reason() {
 
 #[test]
 fn rejected_records_are_counted_and_reported() {
-    let proposal = super::propose("a.csv", b"a,b\n1,2\n3\n4,5\n6,7\n", &super::PATIENT).unwrap();
+    let proposal = super::propose("a.csv", b"a,b\n1,2\n3\n4,5\n6,7\n", &super::GENEROUS_LIMITS).unwrap();
     assert_eq!((proposal.sample.rows_read, proposal.sample.rows_refused, proposal.sample.rows_confirmed), (3, 1, 3));
     assert!(warned(&proposal, "ragged_row, first on line 3"));
 }

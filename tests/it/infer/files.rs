@@ -8,7 +8,7 @@ use lakemill::engine::infer::{InferError, InferOptions, infer, propose};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions};
 
-use super::{PATIENT, column, columns, pipeline, proposed_as, warned};
+use super::{GENEROUS_LIMITS, column, columns, pipeline, proposed_as, warned};
 use crate::support::memory_store::MemoryStore;
 
 fn sample(name: &str) -> (String, &'static [u8]) {
@@ -53,7 +53,7 @@ fn partially_read_file_is_reported() {
     let mut text = "id,x\n".to_owned();
     (0..100_000).for_each(|i| text.push_str(&format!("{i},{}\n", i % 10)));
     text.push_str("1,ten\n");
-    let options = InferOptions { bytes_max: 100_000, ..PATIENT };
+    let options = InferOptions { bytes_max: 100_000, ..GENEROUS_LIMITS };
     let proposal = propose("a.csv", text.as_bytes(), &options).unwrap();
     assert!(!proposal.sample.whole);
     assert_eq!((proposal.sample.bytes_read, proposal.sample.bytes_total), (100_000, text.len() as u64));
@@ -67,7 +67,7 @@ fn partially_read_file_is_reported() {
 #[test]
 fn first_bytes_decide_without_time() {
     let text = "id,x\n".to_owned() + &"1,2\n".repeat(1_000_000);
-    let options = InferOptions { time_max: Duration::ZERO, ..PATIENT };
+    let options = InferOptions { time_max: Duration::ZERO, ..GENEROUS_LIMITS };
     let proposal = propose("a.csv", text.as_bytes(), &options).unwrap();
     assert!(!proposal.sample.whole && proposal.sample.rows_read > 0);
     assert!(proposal.sample.limited_by.as_ref().unwrap().contains("time"));
@@ -79,17 +79,17 @@ fn missing_object_is_reported() {
     let store = MemoryStore::new();
     let key = "pipelines/x/t/a.csv";
     store.put(Bucket::Lake, key, b"a,b\n1,2\n", &WriteOptions::default()).unwrap();
-    assert_eq!(columns(&infer(&store, key, &PATIENT).unwrap()), ["a:int64", "b:int64"]);
-    let missing = infer(&store, "pipelines/x/none.csv", &PATIENT);
+    assert_eq!(columns(&infer(&store, key, &GENEROUS_LIMITS).unwrap()), ["a:int64", "b:int64"]);
+    let missing = infer(&store, "pipelines/x/none.csv", &GENEROUS_LIMITS);
     assert!(matches!(missing, Err(InferError::Store(StoreError::NotFound { .. }))));
 }
 
 #[test]
 fn damaged_archives_are_refused() {
     let (_, bytes) = sample("weather.csv.gz");
-    let cut = propose("a.csv.gz", &bytes[..bytes.len() / 2], &PATIENT);
+    let cut = propose("a.csv.gz", &bytes[..bytes.len() / 2], &GENEROUS_LIMITS);
     assert!(matches!(cut, Err(InferError::Unreadable(_))));
-    let named = propose("a.csv", bytes, &PATIENT).unwrap_err().to_string();
+    let named = propose("a.csv", bytes, &GENEROUS_LIMITS).unwrap_err().to_string();
     assert!(named.starts_with("not a CSV: `a.csv`: its name is that of a CSV, but it contains gzip data"), "{named}");
 }
 

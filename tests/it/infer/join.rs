@@ -18,14 +18,14 @@ fn joined(files: &[(&str, &str)], rows: u64) -> Joined {
     }
     let keys: Vec<String> = files.iter().map(|(name, _)| key(name)).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let mut joined = infer_all(&store, &keys, &PATIENT).unwrap_or_else(|error| panic!("{error}: {files:#?}"));
+    let mut joined = infer_all(&store, &keys, &GENEROUS_LIMITS).unwrap_or_else(|error| panic!("{error}: {files:#?}"));
     joined.proposal.files = vec!["t/*.csv".to_owned()];
     let proposal = &joined.proposal;
     let sample = &proposal.sample;
     assert!(sample.whole, "{files:#?}");
     let pipeline = pipeline(proposal);
     let scratch = in_memory_folder();
-    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::ROOMY);
+    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), RunParams::AMPLE_MEMORY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{files:#?}", proposal.mapping()));
     let table = &result.tables[&proposal.table];
     let shown = || format!("{}\n{files:#?}", proposal.mapping());
@@ -113,10 +113,11 @@ fn files_without_a_proposal_are_named_and_the_others_are_read() {
     for (key, text) in [("pipelines/x/a.csv", "id\n1\n"), ("pipelines/x/b.csv", ""), ("pipelines/x/c.csv", "id\n2\n")] {
         store.put(Bucket::Lake, key, text.as_bytes(), &WriteOptions::default()).unwrap();
     }
-    let joined = infer_all(&store, &["pipelines/x/a.csv", "pipelines/x/b.csv", "pipelines/x/c.csv"], &PATIENT).unwrap();
+    let joined =
+        infer_all(&store, &["pipelines/x/a.csv", "pipelines/x/b.csv", "pipelines/x/c.csv"], &GENEROUS_LIMITS).unwrap();
     assert_eq!(joined.failed.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["pipelines/x/b.csv"]);
     assert_eq!(joined.proposal.sample.rows_confirmed, 2);
-    let error = infer_all(&store, &["pipelines/x/b.csv"], &PATIENT).unwrap_err();
+    let error = infer_all(&store, &["pipelines/x/b.csv"], &GENEROUS_LIMITS).unwrap_err();
     assert!(matches!(error, InferError::Empty { .. }), "{error}");
 }
 

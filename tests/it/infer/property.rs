@@ -175,7 +175,7 @@ proptest! {
 
     #[test]
     fn any_text_gives_a_valid_proposal_or_a_reason(text in "[a-c1-3,;\"'\\\\\t\n\r#. -]{0,120}") {
-        let options = super::PATIENT;
+        let options = super::GENEROUS_LIMITS;
         if let Ok(proposal) = lakemill::engine::infer::propose("a.csv", text.as_bytes(), &options) {
             super::pipeline(&proposal);
             let sample = &proposal.sample;
@@ -185,6 +185,6 @@ proptest! {
 
     #[test]
     fn any_bytes_yield_a_proposal_or_a_reason(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = lakemill::engine::infer::propose("a.csv", &bytes, &super::PATIENT);
+        let _ = lakemill::engine::infer::propose("a.csv", &bytes, &super::GENEROUS_LIMITS);
     }
 }

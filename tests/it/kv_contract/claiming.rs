@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 
-use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
+use super::{Fixture, IDLE, IMMEDIATELY, TTL, message, running, seconds};
 
 pub fn claimed_entry_has_all_message_fields(f: &Fixture) {
     let before = f.now();
@@ -21,8 +21,8 @@ pub fn claimed_entry_has_all_message_fields(f: &Fixture) {
 pub fn entry_is_claimed_by_one_consumer(f: &Fixture) {
     f.enqueue("trips");
     f.claim("a");
-    assert_eq!(f.kv.claim("b", 10, AT_ONCE).unwrap(), []);
-    assert_eq!(f.open().claim("a", 10, AT_ONCE).unwrap(), [], "not even to itself again");
+    assert_eq!(f.kv.claim("b", 10, IMMEDIATELY).unwrap(), []);
+    assert_eq!(f.open().claim("a", 10, IMMEDIATELY).unwrap(), [], "not even to itself again");
     assert_eq!(f.places(), (1, 1, 0));
 }
 
@@ -30,7 +30,7 @@ pub fn claim_respects_count_and_takes_oldest_first(f: &Fixture) {
     let jobs: Vec<_> = (0..5).map(|n| f.enqueue(&format!("p{n}")).job_id).collect();
     let mut claimed = Vec::new();
     for (count, expected) in [(2, 2), (2, 2), (9, 1), (9, 0)] {
-        let entries = f.kv.claim("a", count, AT_ONCE).unwrap();
+        let entries = f.kv.claim("a", count, IMMEDIATELY).unwrap();
         assert_eq!(entries.len(), expected);
         claimed.extend(entries.iter().map(|entry| message(entry).job_id));
     }
@@ -99,7 +99,7 @@ pub fn reclaim_respects_count(f: &Fixture) {
     for n in 0..5 {
         f.enqueue(&format!("p{n}"));
     }
-    assert_eq!(f.kv.claim("a", 10, AT_ONCE).unwrap().len(), 5);
+    assert_eq!(f.kv.claim("a", 10, IMMEDIATELY).unwrap().len(), 5);
     f.advance(IDLE + seconds(5));
     let mut seen = BTreeSet::new();
     for (consumer, expected) in [("b", 2), ("c", 2), ("b", 1), ("c", 0)] {
@@ -166,7 +166,7 @@ pub fn handles_see_each_others_writes_at_once(f: &Fixture) {
     for _ in 0..20 {
         let job = f.enqueue("trips");
         assert_eq!(other.job(&job.pipeline, &job.job_id).unwrap().as_ref(), Some(&job));
-        let entry = other.claim("a", 1, AT_ONCE).unwrap().remove(0);
+        let entry = other.claim("a", 1, IMMEDIATELY).unwrap().remove(0);
         assert_eq!(f.kv.counts().unwrap().pending, 1);
         let start = running(f.start("a", &entry));
         assert!(matches!(other.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { .. }));

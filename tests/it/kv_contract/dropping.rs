@@ -2,7 +2,7 @@
 
 use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
 
-use super::{AT_ONCE, Fixture, IDLE, TTL, running, seconds, slug};
+use super::{Fixture, IDLE, IMMEDIATELY, TTL, running, seconds, slug};
 
 /// The pipeline has no jobs, windows or keys left, and its lock is free.
 fn is_empty(f: &Fixture) {
@@ -134,6 +134,6 @@ pub fn dropping_leaves_other_pipelines_and_fences(f: &Fixture) {
     assert!(f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap().fence > hold.fence, "fences outlive the drop");
     assert!(f.shown(&other).is_some() && f.shown(&queued).is_some());
     assert_eq!(f.kv.counts().unwrap().windows, 1);
-    assert_eq!(f.kv.claim("a", 10, AT_ONCE).unwrap().len(), 1);
+    assert_eq!(f.kv.claim("a", 10, IMMEDIATELY).unwrap().len(), 1);
     assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
 }

@@ -3,7 +3,7 @@
 use lakemill::domain::job::{JobStatus, Progress};
 use lakemill::ports::jobs::{EnqueueOutcome, EntryId, HeartbeatReply, QueueCounts, ReleaseOutcome};
 
-use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, IDLE, TTL, completed, failure, seconds, slug};
+use super::{ATTEMPTS_MAX, Fixture, IDLE, IMMEDIATELY, TTL, completed, failure, seconds, slug};
 
 pub fn finished_job_is_kept_for_an_hour(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
@@ -85,7 +85,7 @@ pub fn running_job_without_lock_shows_time_since_heartbeat(f: &Fixture) {
     assert!((70_000..100_000).contains(&silent), "{silent} ms since its last heartbeat");
     assert!(f.kv.refund_attempt(&start.lease).unwrap());
     let (status, after) = silence(&queued);
-    assert!(after >= Some(silent), "whoever lost its hold gave its attempt back: {status:?}, {after:?}");
+    assert!(after >= Some(silent), "the worker that lost the lock refunded its attempt: {status:?}, {after:?}");
     // Another job of the pipeline has the lock meanwhile.
     let (other, other_start) = f.run("b", "trips");
     assert_eq!((silence(&other).1, silence(&queued).1.is_some()), (None, true));
@@ -160,7 +160,7 @@ pub fn counts_follow_each_step(f: &Fixture) {
     f.enqueue("one");
     f.enqueue("two");
     assert_eq!(f.kv.counts().unwrap(), counts(2, 0, 0));
-    let entries = f.kv.claim("a", 2, AT_ONCE).unwrap();
+    let entries = f.kv.claim("a", 2, IMMEDIATELY).unwrap();
     assert_eq!(f.kv.counts().unwrap(), counts(2, 2, 0));
     let start = super::running(f.start("a", &entries[0]));
     f.requeue(&start.lease, seconds(10));

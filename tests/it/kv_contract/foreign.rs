@@ -3,7 +3,7 @@
 use lakemill::domain::job::{JobId, JobMessage, JobStatus, ParsedEntry, WaitReason};
 use lakemill::ports::jobs::{CancelOutcome, StartOutcome};
 
-use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, TTL, message, running, slug};
+use super::{ATTEMPTS_MAX, Fixture, IMMEDIATELY, TTL, message, running, slug};
 
 pub fn foreign_job_is_visible_before_its_claim(f: &Fixture) {
     f.enqueue("other");
@@ -157,7 +157,7 @@ pub fn valid_and_invalid_entries_are_claimed(f: &Fixture) {
     f.backend.add_raw(&[(b"x", b"")]);
     let job = f.enqueue("trips");
     f.backend.add_raw(&[(b"pipeline", b"../../etc"), (b"job_id", b"j")]);
-    let entries = f.kv.claim("a", 10, AT_ONCE).unwrap();
+    let entries = f.kv.claim("a", 10, IMMEDIATELY).unwrap();
     assert_eq!(entries.len(), 3);
     assert_eq!(message(&entries[1]).job_id, job.job_id);
     f.kv.dead_letter(&entries[0], "one").unwrap();

@@ -14,7 +14,7 @@ use lakemill::ports::jobs::{
     CancelOutcome, Entry, HeartbeatReply, JobLease, PipelineLock, PublishReply, ReleaseOutcome, StartOutcome,
 };
 
-use super::{AT_ONCE, Fixture, completed, failure, message, seconds, slug, start_from};
+use super::{Fixture, IMMEDIATELY, completed, failure, message, seconds, slug, start_from};
 
 const CASES: u32 = 16;
 const STEPS_MAX: usize = 70;
@@ -184,7 +184,7 @@ impl Model {
     fn claim(&mut self, f: &Fixture, consumer: usize, count: usize) {
         let expected: Vec<usize> =
             self.stream.iter().filter(|e| e.pending.is_none()).map(|e| e.job).take(count).collect();
-        let entries = f.kv.claim(&name(consumer), count, AT_ONCE).unwrap();
+        let entries = f.kv.claim(&name(consumer), count, IMMEDIATELY).unwrap();
         let found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
         assert_eq!(found, expected);
         self.record_delivery(consumer, entries);
@@ -426,7 +426,7 @@ impl Model {
             if older > 0 {
                 self.claim(f, 0, older);
             }
-            let entries = f.kv.claim(&name(0), 1_000, AT_ONCE).unwrap();
+            let entries = f.kv.claim(&name(0), 1_000, IMMEDIATELY).unwrap();
             let mut found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
             found.sort_unstable();
             assert_eq!(found, expected);

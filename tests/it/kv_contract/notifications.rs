@@ -1,4 +1,4 @@
-//! Notifications on their way, and the conditions that they are about.
+//! Pending notifications, and the conditions that caused them.
 
 use lakemill::domain::limits::{INCIDENT_TTL_MS, NOTIFICATIONS_MAX};
 use lakemill::domain::notification::{

@@ -10,7 +10,7 @@ use lakemill::ports::Kv;
 use lakemill::ports::jobs::{EnqueueOutcome, Entry, StartOutcome};
 use lakemill::ports::sessions::Admission;
 
-use super::{AT_ONCE, Fixture, TTL, message, seconds, slug, start};
+use super::{Fixture, IMMEDIATELY, TTL, message, seconds, slug, start};
 use crate::support::concurrent;
 
 /// Longest wait for threads that share work.
@@ -26,7 +26,7 @@ pub fn racing_claims_take_each_entry_once(f: &Fixture) {
     let claimed = race(f, 4, |n, kv| {
         let mut mine: Vec<Entry> = Vec::new();
         loop {
-            let entries = kv.claim(&format!("c{n}"), 1 + n, AT_ONCE).unwrap();
+            let entries = kv.claim(&format!("c{n}"), 1 + n, IMMEDIATELY).unwrap();
             if entries.is_empty() {
                 return mine;
             }
@@ -121,7 +121,7 @@ pub fn racing_fires_create_one_job_per_window(f: &Fixture) {
         }
     });
     assert_eq!(fired.iter().sum::<usize>(), 50, "{fired:?}");
-    let entries = f.kv.claim("a", 100, AT_ONCE).unwrap();
+    let entries = f.kv.claim("a", 100, IMMEDIATELY).unwrap();
     let jobs: BTreeMap<_, _> = entries.iter().map(|entry| (message(entry).pipeline, 1)).collect();
     assert_eq!((entries.len(), jobs.len(), f.kv.counts().unwrap().windows), (50, 50, 0));
 }

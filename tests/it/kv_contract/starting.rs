@@ -1,4 +1,4 @@
-//! A start takes the lock, increments the fence, and charges an attempt; a worker that lost the lock changes nothing.
+//! A start takes the lock, increments the fence, and counts an attempt; a worker that lost the lock changes nothing.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ pub fn job_running_elsewhere_is_unchanged(f: &Fixture) {
     assert_eq!(f.reclaim("b"), entry);
     assert_eq!(f.start("b", &entry), StartOutcome::RunningElsewhere);
     assert_eq!(f.places(), (1, 1, 0), "the entry stays");
-    assert_eq!(f.seen(&first.lease).attempt, 1, "nothing is charged");
+    assert_eq!(f.seen(&first.lease).attempt, 1, "no attempt is counted");
     assert_eq!(f.kv.heartbeat(&first.lease, IDLE * 4).unwrap(), HeartbeatReply::Held { cancelled: false });
     assert_eq!(f.start("b", &entry), StartOutcome::NotMine, "the heartbeat took the entry back");
     f.end(&first.lease);

@@ -2,7 +2,7 @@
 
 use lakemill::ports::schedule::CloseReason;
 
-use super::{AT_ONCE, Fixture, message, seconds, slug};
+use super::{Fixture, IMMEDIATELY, message, seconds, slug};
 
 fn extend(f: &Fixture, pipelines: &[&str]) {
     let slugs: Vec<_> = pipelines.iter().map(|name| slug(name)).collect();
@@ -130,5 +130,5 @@ pub fn no_pipelines_open_no_windows(f: &Fixture) {
     let many: Vec<String> = (0..300).map(|n| format!("p{n}")).collect();
     extend(f, &many.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(f.kv.counts().unwrap().windows, 300);
-    assert_eq!(f.kv.claim("a", 1, AT_ONCE).unwrap(), []);
+    assert_eq!(f.kv.claim("a", 1, IMMEDIATELY).unwrap(), []);
 }

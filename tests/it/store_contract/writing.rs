@@ -117,14 +117,14 @@ pub fn keys_that_are_not_paths_are_rejected(f: &Fixture) {
     f.put(LAKE, "a", b"1");
     let too_long = "k/".repeat(600) + "k";
     for name in ["..", "../x", "a/../../x", "x/../a", "./a", "x/.", "x//../y", "n\0ul", &too_long] {
-        no_call_takes(f, name);
+        every_call_rejects(f, name);
     }
     assert!(invalid(f.store.put(LAKE, "", b"x", &WriteOptions::default())));
     assert_eq!(f.names(LAKE, ""), ["a"]);
 }
 
 /// `a` must be an object.
-fn no_call_takes(f: &Fixture, name: &str) {
+fn every_call_rejects(f: &Fixture, name: &str) {
     let key = f.key(name);
     let options = WriteOptions::default();
     assert!(invalid(f.store.put(LAKE, &key, b"x", &options)), "{name:?}");
@@ -143,7 +143,7 @@ pub fn keys_with_empty_segments_are_distinct(f: &Fixture) {
     }
     if f.folders {
         for name in odd {
-            no_call_takes(f, name);
+            every_call_rejects(f, name);
         }
         assert!(invalid(f.store.put(LAKE, "/etc/x", b"x", &WriteOptions::default())));
         assert_eq!(f.names(LAKE, ""), plain);

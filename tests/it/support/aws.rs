@@ -23,7 +23,7 @@ const SESSION: &str = "a session with the metadata service";
 pub struct Behaviour {
     /// How long keys last.
     pub life: Duration,
-    /// So many of the next requests get 503.
+    /// The number of the next requests that get 503.
     pub failures: usize,
     /// Answers before the instance has a role have status 404.
     pub has_role: bool,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| openapi(&endpoints()));
 /// Templates whose last name matches the rest of a path, which the document can't express.
-static RESTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+static WILDCARD_TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let patterns = endpoints().into_iter().map(|endpoint| endpoint.pattern);
     patterns.filter(|pattern| pattern.ends_with("...}")).map(|pattern| pattern.replace("...}", "}")).collect()
 });
@@ -64,8 +64,8 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let matches = |template: &str| {
         let parts: Vec<&str> = template.split('/').collect();
         let same = |(part, segment): (&&str, &&str)| part.starts_with('{') && !segment.is_empty() || part == segment;
-        let whole =
-            parts.len() == segments.len() || RESTS.iter().any(|rest| rest == template) && parts.len() < segments.len();
+        let whole = parts.len() == segments.len()
+            || WILDCARD_TEMPLATES.iter().any(|rest| rest == template) && parts.len() < segments.len();
         whole && parts.iter().zip(&segments).all(same)
     };
     let paths = DOCUMENT["paths"].as_object()?;

@@ -75,7 +75,7 @@ pub struct RunParams {
 }
 
 impl RunParams {
-    pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false, settle: false, changed: None };
+    pub const AMPLE_MEMORY: Self = Self { threads: 1, memory: 1 << 30, clean: false, settle: false, changed: None };
 
     pub fn new(threads: usize, memory: u64) -> Self {
         Self { threads, memory, clean: false, settle: false, changed: None }

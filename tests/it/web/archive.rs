@@ -135,7 +135,7 @@ fn first_run_after_an_import_repairs_mismatched_tables() {
 
 #[test]
 fn interrupted_import_can_be_resumed_from_any_step() {
-    const PLACES: &[&str] = &[
+    const FAILPOINTS: &[&str] = &[
         "make::marked",
         "import::between_writes",
         "import::between_writes=5*off->",
@@ -153,7 +153,7 @@ fn interrupted_import_can_be_resumed_from_any_step() {
         let wanted = (content(&site, "p"), site.records("p"));
         let fields =
             |at: usize| [field("file", Some("x"), &archive), field("slug", None, format!("q-{at}").as_bytes())];
-        for (at, place) in PLACES.iter().enumerate() {
+        for (at, place) in FAILPOINTS.iter().enumerate() {
             let body = form(&fields(at));
             let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
             let headers = [("Content-Type", content_type.as_str())];
@@ -161,7 +161,7 @@ fn interrupted_import_can_be_resumed_from_any_step() {
         }
         let browser = Browser::log_in(&web);
         let (other, _) = forged("p", &[("lake/x.csv", b"a\n")]);
-        for (at, place) in PLACES.iter().enumerate() {
+        for (at, place) in FAILPOINTS.iter().enumerate() {
             let name = format!("q-{at}");
             repeat(|| import_as(&browser, &name, &other)).refused(409, "already_exists");
             if *place != "make::unmarked" {

@@ -221,7 +221,7 @@ fn failed_rename_or_delete_changes_nothing() {
 }
 
 /// Where a rename dies, and whether repeating it has anything left to do.
-const RENAME_PLACES: &[(&str, bool)] = &[
+const RENAME_FAILPOINTS: &[(&str, bool)] = &[
     ("make::marked", true),
     ("rename::between_copies", true),
     ("rename::between_copies=5*off->", true),
@@ -253,13 +253,13 @@ fn interrupted_rename_can_be_resumed_from_any_step() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (olds, news): (Vec<String>, Vec<String>) =
-            (0..RENAME_PLACES.len()).map(|at| (format!("old-{at}"), format!("new-{at}"))).unzip();
+            (0..RENAME_FAILPOINTS.len()).map(|at| (format!("old-{at}"), format!("new-{at}"))).unzip();
         olds.iter().for_each(|old| lay_out(&site, old));
         // Running throughout.
         let worker = site.worker();
         has_run(&site, &olds.iter().map(String::as_str).collect::<Vec<_>>());
         let before: Vec<_> = olds.iter().map(|old| content(&site, old)).collect();
-        for (at, (place, _)) in RENAME_PLACES.iter().enumerate() {
+        for (at, (place, _)) in RENAME_FAILPOINTS.iter().enumerate() {
             let body = json!({ "newSlug": news[at] }).to_string();
             let path = format!("/api/pipelines/{}", olds[at]);
             kill_at(&site, place, |browser| answers(browser, "PATCH", &path, body.as_bytes()));
@@ -271,7 +271,7 @@ fn interrupted_rename_can_be_resumed_from_any_step() {
         }
         let web = site.web();
         let browser = Browser::log_in(&web);
-        for (at, (place, unfinished)) in RENAME_PLACES.iter().enumerate() {
+        for (at, (place, unfinished)) in RENAME_FAILPOINTS.iter().enumerate() {
             let reply = repeat(|| rename(&browser, &olds[at], &news[at]));
             assert_eq!(reply.status, if *unfinished { 200 } else { 404 }, "{place}: {}", reply.text());
             assert_eq!(objects(&site, &olds[at]), BTreeMap::new(), "{place}");
@@ -384,7 +384,7 @@ fn failed_rename_leaves_nothing_under_the_new_name() {
     rename(&browser, "p", "q").ok();
 }
 
-const DELETE_PLACES: &[(&str, bool)] = &[
+const DELETE_FAILPOINTS: &[(&str, bool)] = &[
     ("delete::dropped", true),
     ("delete::config_deleted", true),
     ("delete::between_pages", true),
@@ -396,17 +396,17 @@ const DELETE_PLACES: &[(&str, bool)] = &[
 fn interrupted_delete_can_be_resumed_from_any_step() {
     on_both(|kind| {
         let site = Site::new(kind);
-        let names: Vec<String> = (0..DELETE_PLACES.len()).map(|at| format!("p-{at}")).collect();
+        let names: Vec<String> = (0..DELETE_FAILPOINTS.len()).map(|at| format!("p-{at}")).collect();
         names.iter().for_each(|name| lay_out(&site, name));
         let worker = site.worker();
         has_run(&site, &names.iter().map(String::as_str).collect::<Vec<_>>());
-        for (name, (place, _)) in names.iter().zip(DELETE_PLACES) {
+        for (name, (place, _)) in names.iter().zip(DELETE_FAILPOINTS) {
             let path = format!("/api/pipelines/{name}");
             kill_at(&site, place, |browser| answers(browser, "DELETE", &path, b""));
         }
         let web = site.web();
         let browser = Browser::log_in(&web);
-        for (name, (place, unfinished)) in names.iter().zip(DELETE_PLACES) {
+        for (name, (place, unfinished)) in names.iter().zip(DELETE_FAILPOINTS) {
             let reply = repeat(|| browser.delete(&format!("/api/pipelines/{name}")));
             assert_eq!(reply.status, if *unfinished { 200 } else { 404 }, "{place}: {}", reply.text());
             assert_eq!(objects(&site, name), BTreeMap::new(), "{place}");

@@ -90,7 +90,7 @@ fn jobs_of_missing_pipelines_do_not_appear_in_the_list() {
             assert!(site.records(pipeline).is_empty(), "{pipeline}");
         }
         let ended = browser.get(&format!("/api/p/ghost/jobs/{}", job.job_id)).ok().json();
-        assert_eq!(ended["error"]["code"], "pipeline_config_not_found", "whoever asked can read what became of it");
+        assert_eq!(ended["error"]["code"], "pipeline_config_not_found", "the requester can read the outcome");
     });
 }
 

@@ -42,7 +42,7 @@ fn rename(browser: &Browser, from: &str, to: &str) -> Reply {
 }
 
 #[track_caller]
-fn takes_no_writes(browser: &Browser, pipeline: &str) {
+fn rejects_writes(browser: &Browser, pipeline: &str) {
     refused_as_unfinished(|| browser.put(&config_path(pipeline), &edit()));
     let yaml = [("Content-Type", "application/yaml")];
     let path = format!("/api/p/{pipeline}/dashboards");
@@ -96,7 +96,7 @@ fn config_saved_during_interrupted_rename_is_rejected_or_kept() {
         let browser = Browser::log_in(&web);
         for (at, (place, save)) in PLACES.iter().enumerate() {
             let (old, new) = (&olds[at], &news[at]);
-            takes_no_writes(&browser, new);
+            rejects_writes(&browser, new);
             match save {
                 Save::Moves | Save::Stays => {
                     repeat(|| browser.put(&config_path(old), &edit())).ok();
@@ -142,7 +142,7 @@ fn unfinished_pipeline_takes_no_config_and_can_be_resumed() {
         let web = site.web();
         let browser = Browser::log_in(&web);
         for name in ["a", "b", "c", "d"] {
-            takes_no_writes(&browser, name);
+            rejects_writes(&browser, name);
             repeat(|| browser.post("/api/pipelines", &body_of(name))).ok();
             assert_eq!(objects(&site, name).len(), 18, "{name}");
             browser.put(&config_path(name), &edit()).ok();

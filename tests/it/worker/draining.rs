@@ -17,7 +17,7 @@ on_both!(
     drain_skips_the_comparison_and_once_compares_all_pipelines,
     failed_job_is_reported_once_by_the_exit_status,
     cancelled_job_is_not_a_failure,
-    stop_signal_ends_a_drain_after_its_job_with_its_own_status,
+    stop_signal_ends_a_drain_after_its_job_with_a_distinct_exit_status,
     one_shot_worker_runs_the_job_of_a_dead_worker,
     one_shot_worker_does_not_wait_for_the_job_of_a_live_worker,
     pipeline_that_cannot_be_compared_is_a_failure,
@@ -108,7 +108,7 @@ fn entry_that_is_no_job_is_a_failure() {
     assert_eq!(site.kv.counts().unwrap().dead, 1);
 }
 
-fn stop_signal_ends_a_drain_after_its_job_with_its_own_status(site: Site) {
+fn stop_signal_ends_a_drain_after_its_job_with_a_distinct_exit_status(site: Site) {
     three_days(&site);
     let job = site.enqueue("p");
     let worker = site.one_shot("--drain", &[("FAILPOINTS", "convert::piece=1*sleep(3000)->off")]);
@@ -193,7 +193,7 @@ fn failure_is_notified_before_the_job_ends() {
 }
 
 #[test]
-fn invalid_environment_and_arguments_have_their_own_statuses() {
+fn invalid_environment_and_arguments_have_distinct_exit_statuses() {
     let mut site = Site::new(Kind::Embedded);
     site.set("OBJ_REGION", "");
     assert_exits_with(site.one_shot("--drain", &[]), 78);

@@ -66,7 +66,7 @@ fn store_outage_uses_no_attempt_and_pauses_claims() {
     assert!(metrics.contains("lakemill_job_attempts_total{why=\"refunded\"} 1\n"), "{metrics}");
 }
 
-/// With one attempt per job, each charged attempt is a failed job.
+/// With one attempt per job, each counted attempt is a failed job.
 #[test]
 fn store_outages_under_steady_flow_fail_no_job() {
     let (site, down, _proxy) = site_with_switch();
@@ -109,7 +109,7 @@ fn store_outages_under_steady_flow_fail_no_job() {
 }
 
 /// A proxy to S3 that answers 503 to requests for the pipeline's lake objects while the switch is on.
-fn site_with_one_pipeline_refused(pipeline: &str) -> (Site, Arc<AtomicBool>, HttpProxy) {
+fn site_refusing_one_pipeline(pipeline: &str) -> (Site, Arc<AtomicBool>, HttpProxy) {
     let mut site = Site::new(Kind::Fleet);
     let down = Arc::new(AtomicBool::new(true));
     let (switch, part) = (Arc::clone(&down), format!("-lake/pipelines/{pipeline}/"));
@@ -123,7 +123,7 @@ fn site_with_one_pipeline_refused(pipeline: &str) -> (Site, Arc<AtomicBool>, Htt
 
 #[test]
 fn job_that_fails_while_the_store_serves_others_uses_attempts() {
-    let (site, _down, _proxy) = site_with_one_pipeline_refused("poison");
+    let (site, _down, _proxy) = site_refusing_one_pipeline("poison");
     for name in ["poison", "p"] {
         site.pipeline(name, &json!({}));
         site.put(name, "in/x.csv", "a,b\nx,1\n");
@@ -139,7 +139,7 @@ fn job_that_fails_while_the_store_serves_others_uses_attempts() {
 
 #[test]
 fn table_left_stale_by_an_s3_error_is_updated_automatically() {
-    let (site, down, _proxy) = site_with_one_pipeline_refused("p");
+    let (site, down, _proxy) = site_refusing_one_pipeline("p");
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let _worker = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
@@ -154,7 +154,7 @@ fn table_left_stale_by_an_s3_error_is_updated_automatically() {
 /// The worker that saw the failure has ended when the store recovers.
 #[test]
 fn table_left_stale_by_an_s3_error_is_updated_by_another_worker() {
-    let (site, down, _proxy) = site_with_one_pipeline_refused("p");
+    let (site, down, _proxy) = site_refusing_one_pipeline("p");
     site.automatic_pipeline("p");
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     let mut first = site.worker_with(&[("MAX_ATTEMPTS", "1")]);

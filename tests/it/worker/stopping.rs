@@ -48,7 +48,7 @@ fn second_signal_requeues_the_job_without_an_attempt(site: Site) {
     worker.await_log("stop signal; draining");
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
-    is_back_uncharged(&site, &job);
+    is_requeued_without_using_an_attempt(&site, &job);
 }
 
 fn jobs_beyond_the_drain_limit_are_requeued_without_an_attempt(site: Site) {
@@ -60,7 +60,7 @@ fn jobs_beyond_the_drain_limit_are_requeued_without_an_attempt(site: Site) {
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
     assert!(worker.has_logged("SVC_DRAIN_SECONDS over"), "{}", worker.log());
-    is_back_uncharged(&site, &job);
+    is_requeued_without_using_an_attempt(&site, &job);
 }
 
 fn hanging_job_does_not_block_a_stop_past_the_drain_limit(site: Site) {
@@ -78,7 +78,7 @@ fn hanging_job_does_not_block_a_stop_past_the_drain_limit(site: Site) {
 }
 
 /// The job waits, and the next worker's attempt is its first.
-fn is_back_uncharged(site: &Site, job: &Job) {
+fn is_requeued_without_using_an_attempt(site: &Site, job: &Job) {
     let waiting = await_some("the job to be back", || site.seen(job));
     assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(WaitReason::Retry)), "{waiting:?}");
     let _other = site.worker();

@@ -42,7 +42,7 @@ fn worker_with_a_full_scratch_fails_no_job_and_recovers() {
     let site = Site::new(Kind::Embedded);
     disk.fill();
     let scratch = disk.path().join("scratch").display().to_string();
-    // One attempt per job: each charged attempt is a failed job.
+    // One attempt per job: each counted attempt is a failed job.
     let unfit = site.worker_with(&[("SVC_SCRATCH_DIR", &scratch), ("MAX_ATTEMPTS", "1")]);
     let first = lay_out_jobs(&site);
     await_that("the worker to pause", || paused(&unfit, "scratch").is_some_and(|why| why.contains(&scratch)));

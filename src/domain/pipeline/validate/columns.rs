@@ -170,7 +170,7 @@ fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, repor
         return None;
     }
     if let Some(ty) = ty.filter(|ty| *ty != DataType::TimestampTz) {
-        let message = format!("a column of type {ty} has no `timezone`; timestamptz has");
+        let message = format!("`timezone` requires type timestamptz, found {ty}");
         report.push(TypeMismatch, &at, message);
         return None;
     }

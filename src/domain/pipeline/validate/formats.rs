@@ -74,7 +74,7 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
     if let Some(surplus) = surplus {
         return refuse(ProblemKind::TypeMismatch, format!("reads {surplus}"));
     }
-    if !reads_back(&items, temporal, has(&[Part::Offset, Part::Whole])) {
+    if !round_trips(&items, temporal, has(&[Part::Offset, Part::Whole])) {
         return refuse(ProblemKind::InvalidValue, format!("doesn't determine a {ty}{}", lacks(temporal, &parts)));
     }
     Ok(())
@@ -160,19 +160,19 @@ fn is_permissive_offset(fixed: &Fixed) -> bool {
 }
 
 /// Whether values written by the pattern are read back unchanged, to the minute.
-fn reads_back(items: &[Item<'_>], temporal: Temporal, has_offset: bool) -> bool {
+fn round_trips(items: &[Item<'_>], temporal: Temporal, has_offset: bool) -> bool {
     let Some(zone) = FixedOffset::east_opt(2 * 3_600) else { return false };
     let samples = [(2013, 10, 25, 13, 47, 58, 123_456_000), (2001, 2, 3, 4, 5, 6, 0)];
     samples.into_iter().all(|(year, month, day, hour, minute, second, nano)| {
         let naive =
             NaiveDate::from_ymd_opt(year, month, day).and_then(|d| d.and_hms_nano_opt(hour, minute, second, nano));
         naive
-            .and_then(|naive| reads_back_one(items, temporal, has_offset, naive.and_local_timezone(zone).single()?))
+            .and_then(|naive| round_trips_value(items, temporal, has_offset, naive.and_local_timezone(zone).single()?))
             .is_some()
     })
 }
 
-fn reads_back_one(
+fn round_trips_value(
     items: &[Item<'_>],
     temporal: Temporal,
     has_offset: bool,

@@ -259,7 +259,7 @@ impl Fraction {
 }
 
 impl OffsetForm {
-    /// The offset, if the form has one; `tail` must be nothing else.
+    /// Parses the UTC offset, if the form has one, from `tail`, which must contain nothing else.
     #[inline(always)]
     fn read(self, tail: &[u8]) -> Option<Option<i32>> {
         match self {

@@ -35,7 +35,7 @@ const DELIMITERS: [KnownDelimiter; 14] = [
     known(" ", 0.6, true),
 ];
 /// A cell that contains one of these may be split wrongly.
-const SUSPECTS: [u8; 4] = *b",;\t|";
+const DELIMITER_LIKE: [u8; 4] = *b",;\t|";
 /// Below this score, the file is treated as one column.
 const SCORE_MIN: f64 = 0.35;
 /// The share of numbers and dates that a weak delimiter requires.
@@ -203,7 +203,7 @@ fn most_common(records: &[CutRecord]) -> usize {
 /// Examines some cells: counts typed ones, and returns the share that was split cleanly.
 fn sample_cells(text: &[u8], cut: &mut DialectCut, kinds: &mut CellKinds) -> f64 {
     let delimiter = cut.dialect.delimiter.clone();
-    let suspects: Vec<u8> = SUSPECTS.into_iter().filter(|b| !delimiter.contains(b)).collect();
+    let suspects: Vec<u8> = DELIMITER_LIKE.into_iter().filter(|b| !delimiter.contains(b)).collect();
     let (mut clean, mut all) = (0usize, 0usize);
     let mut typed = (0, 0);
     let step = (cut.record_count() / JUDGED_RECORDS).max(1);

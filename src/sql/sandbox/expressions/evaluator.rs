@@ -1,8 +1,8 @@
 //! Evaluates one set in its own child, batch after batch.
 //!
-//! A batch that ends its child is retried once in another, since the system may have ended the first for lack of memory. If
-//! that ends too, a bisection over parts of the batch finds the rows and the expression at fault, within [`TRIES_MAX`] and
-//! [`LOCATE_MAX`].
+//! A batch that crashes its child is retried once in another, since the system may have killed the first for lack of
+//! memory. If that crashes too, a bisection over parts of the batch finds the rows and the expression at fault, within
+//! [`TRIES_MAX`] and [`LOCATE_MAX`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use arrow::datatypes::DataType as Arrow;
 use super::children::{Children, REPLY_BYTES_MAX, SharedChildren, TaskFailure};
 use crate::ports::arrow_types::arrow_type;
 use crate::ports::expressions::{
-    Evaluated, EvaluationEnded, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError,
+    Evaluated, EvaluationCrashed, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError,
 };
 use crate::sql::sandbox::columns::{self, ColumnShape, ErrorColumns};
 use crate::sql::sandbox::frame::{FrameKind, OUTCOME_BYTES_MAX};
@@ -23,7 +23,7 @@ use crate::sql::sandbox::process::Process;
 use crate::sql::sandbox::task::{Reply, Task};
 use crate::sql::sandbox::{Child, SandboxError};
 
-/// Maximum number of batches of one evaluator that end a child but succeed in the next.
+/// Maximum number of batches of one evaluator that crash a child but succeed in the next.
 const RECOVERED_MAX: u32 = 3;
 /// Parts tried by the bisection.
 const TRIES_MAX: u32 = 48;
@@ -77,14 +77,14 @@ impl SandboxEvaluator {
     }
 
     /// Finds the smallest range of rows that ended a child when tried, and the expression.
-    fn locate(&self, batch: &RecordBatch, cause: String) -> EvaluationEnded {
+    fn locate(&self, batch: &RecordBatch, cause: String) -> EvaluationCrashed {
         let mut bisection = Bisection {
             shared: &self.children.shared,
             left: TRIES_MAX,
             until: Instant::now() + LOCATE_MAX,
             child: None,
         };
-        let mut ended = EvaluationEnded { cause, rows: 0..batch.num_rows(), id: None };
+        let mut ended = EvaluationCrashed { cause, rows: 0..batch.num_rows(), id: None };
         let mut rows = ended.rows.clone();
         let known = loop {
             // A half that succeeds is dropped; the other is suspected until it is tried.

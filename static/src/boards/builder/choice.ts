@@ -258,11 +258,11 @@ export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefi
         x,
         y: [value, ...more.map((name) => field(name))],
         ...series,
-        ...(isLying(choice) ? { horizontal: true } : {}),
+        ...(hasHorizontalBars(choice) ? { horizontal: true } : {}),
       };
   }
 }
 
 /** Whether bars are horizontal, which makes long names easier to read. */
-export const isLying = ({ kind, by, split }: ChartChoice): boolean =>
+export const hasHorizontalBars = ({ kind, by, split }: ChartChoice): boolean =>
   kind === "bar" && by !== undefined && !split && familyOf(by.type) === "other" && (by.top ?? 0) > 8;

@@ -46,7 +46,7 @@ interface Props {
 const named = (names: readonly string[]) => names.map((name) => [name, name] as const);
 
 /** Chooses how many values are shown, and whether the others are grouped. */
-function Tops({ label, choice, of, onChange }: Omit<Props, "known"> & { label: string; of: "by" | "split" }) {
+function TopValues({ label, choice, of, onChange }: Omit<Props, "known"> & { label: string; of: "by" | "split" }) {
   const own = choice[of];
   if (!own || own.grain !== undefined || own.bin !== undefined) return null;
   const others = choice.others !== false;
@@ -132,7 +132,7 @@ export function Fields({ choice, known, onChange }: Props) {
   const names = known.columns.map(({ name }) => name);
   const isRows = kind === "table" && aggregate === "none";
   const isGrouped = kind !== "number" && !isRows;
-  const withoutBy = kind === "table" ? ([["", "Nothing"]] as const) : [];
+  const withoutBy = kind === "table" ? ([["", "None"]] as const) : [];
   const numbers = known.columns.filter(
     ({ type }) => kind !== "scatter" || isNumeric(type) || /^(?:date|time)/i.test(type),
   );
@@ -156,18 +156,18 @@ export function Fields({ choice, known, onChange }: Props) {
       )}
       {isGrouped && <Unit choice={choice} known={known} onChange={onChange} />}
       {isGrouped && kind !== "scatter" && aggregate !== "none" && (
-        <Tops label="Show" of="by" choice={choice} onChange={onChange} />
+        <TopValues label="Show" of="by" choice={choice} onChange={onChange} />
       )}
       {isGrouped && kind !== "pie" && (
         <Choice
           label={kind === "heatmap" ? "Y axis" : "Split by"}
           value={split?.column ?? ""}
-          options={[...(kind === "heatmap" ? [] : [["", "Nothing"] as const]), ...named(splits)]}
+          options={[...(kind === "heatmap" ? [] : [["", "None"] as const]), ...named(splits)]}
           onPick={(name) => onChange(withSplit(choice, name, known))}
         />
       )}
       {isGrouped && kind !== "scatter" && aggregate !== "none" && kind !== "pie" && (
-        <Tops label="Series" of="split" choice={choice} onChange={onChange} />
+        <TopValues label="Series" of="split" choice={choice} onChange={onChange} />
       )}
       {isGrouped &&
         by &&

@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { asFailure } from "../../api/failure";
 import { keys } from "../../api/queries";
 import type { QueryAnswer, Row } from "../../api/types";
-import { routes, RUN_AT_ONCE } from "../../browser/routes";
+import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { Button } from "../../components/button";
 import { Chart } from "../../components/chart";
 import { Grid, rowsInMemory } from "../../components/grid";
@@ -79,7 +79,7 @@ export default function Builder({ slug, choice, known, onChange, given, filled, 
         <Button variant="quiet" aria-expanded={shown} onClick={() => setShown(!shown)}>
           SQL
         </Button>
-        <Link class="button quiet" href={`~${routes.query(slug, { sql: runs })}`} state={RUN_AT_ONCE}>
+        <Link class="button quiet" href={`~${routes.query(slug, { sql: runs })}`} state={RUN_IMMEDIATELY}>
           Open in Query
         </Link>
         {actions?.({ sql, max, ready })}

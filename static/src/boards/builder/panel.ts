@@ -1,5 +1,5 @@
 /** A chart as a panel of a dashboard. */
-import { type ChartChoice, formatOf, isLying, measureTitle, namesOf, titleOf } from "./choice";
+import { type ChartChoice, formatOf, hasHorizontalBars, measureTitle, namesOf, titleOf } from "./choice";
 
 export interface PanelFields {
   id: string;
@@ -63,7 +63,7 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
         x,
         y: [measure, ...more],
         ...series,
-        ...(isLying(choice) ? { horizontal: true } : {}),
+        ...(hasHorizontalBars(choice) ? { horizontal: true } : {}),
         ...size,
       };
   }

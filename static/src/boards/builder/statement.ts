@@ -51,7 +51,7 @@ function measureOf({ aggregate, measure = "" }: ChartChoice): string {
 }
 
 /** The text of a query without trailing semicolons and blanks. */
-const bare = (sql: string): string => sql.trim().replace(/[;\s]+$/, "");
+const withoutSemicolons = (sql: string): string => sql.trim().replace(/[;\s]+$/, "");
 
 const isGrouping = ({ grain, bin, top }: Dimension): boolean =>
   grain !== undefined || bin !== undefined || top !== undefined;
@@ -63,7 +63,7 @@ const isPlain = (choice: ChartChoice): boolean =>
   conditionsOf(choice).length === 0 &&
   ![choice.by, choice.split].some((one) => one && isGrouping(one));
 
-class Making {
+class StatementBuilder {
   readonly ctes: string[] = [];
   readonly from: string;
   readonly conditions: string[];
@@ -74,7 +74,7 @@ class Making {
     if ("table" in source) this.from = identifier(source.table);
     else {
       this.from = RESULT;
-      this.ctes.push(`${RESULT} AS (\n${bare(source.sql)}\n)`);
+      this.ctes.push(`${RESULT} AS (\n${withoutSemicolons(source.sql)}\n)`);
     }
   }
 
@@ -115,26 +115,26 @@ class Making {
   }
 }
 
-function scatter(making: Making): string {
-  const { by, measure = "", split } = making.choice;
+function scatter(builder: StatementBuilder): string {
+  const { by, measure = "", split } = builder.choice;
   const [x, y] = [identifier(by?.column ?? ""), identifier(measure)];
   const names = [...new Set([x, y, ...(split ? [identifier(split.column)] : [])])].join(", ");
   const inner = [
-    `  SELECT ${names} FROM ${making.from}`,
-    `  WHERE ${[`${x} IS NOT NULL`, `${y} IS NOT NULL`, ...making.conditions].join("\n    AND ")}`,
+    `  SELECT ${names} FROM ${builder.from}`,
+    `  WHERE ${[`${x} IS NOT NULL`, `${y} IS NOT NULL`, ...builder.conditions].join("\n    AND ")}`,
   ];
-  return making.finish([
+  return builder.finish([
     "SELECT * FROM (",
     ...inner,
     `) AS points USING SAMPLE reservoir(${SAMPLE_ROWS} ROWS) REPEATABLE (1)`,
   ]);
 }
 
-function grouped(making: Making): string {
-  const { choice } = making;
+function grouped(builder: StatementBuilder): string {
+  const { choice } = builder;
   const names = namesOf(choice);
   const dimensions = [choice.by, choice.split].filter((one) => one !== undefined);
-  const expressions = dimensions.map((one) => making.dimension(one));
+  const expressions = dimensions.map((one) => builder.dimension(one));
   const named = [names.by, names.split].flatMap((one) => (one === undefined ? [] : [identifier(one)]));
   const measure = identifier(names.measure);
   const selected = expressions.map((text, at) => (text === named[at] ? text : `${text} AS ${named[at] ?? ""}`));
@@ -142,28 +142,28 @@ function grouped(making: Making): string {
   const missing = plain
     ? []
     : dimensions.filter((one) => one.grain ?? one.bin).map((one) => `${identifier(one.column)} IS NOT NULL`);
-  const kept = dimensions.flatMap((one) => making.kept(one));
+  const kept = dimensions.flatMap((one) => builder.kept(one));
   const lines = [
     `SELECT ${[...selected, `${measureOf(choice)} AS ${measure}`].join(", ")}`,
-    `FROM ${making.from}`,
-    ...whereOf([...missing, ...kept, ...making.conditions]),
+    `FROM ${builder.from}`,
+    ...whereOf([...missing, ...kept, ...builder.conditions]),
     ...(dimensions.length > 0 ? ["GROUP BY ALL"] : []),
   ];
   const [first, second] = named;
-  if (first === undefined) return making.finish(lines);
+  if (first === undefined) return builder.finish(lines);
   const byName = (choice.sort ?? "value") === "name";
   const way = choice.sort === "ascending" ? "" : " DESC";
   const others = dimensions.some((one) => one.top !== undefined) && choice.others !== false && !byName;
   if (!others && (byName || second === undefined)) {
     const order = byName ? (second === undefined ? "1" : "1, 2") : `2${way} NULLS LAST, 1`;
-    return making.finish([...lines, `ORDER BY ${order}`]);
+    return builder.finish([...lines, `ORDER BY ${order}`]);
   }
   // Bars are sorted by their total, and the others come last.
-  making.ctes.push(`grouped AS (\n${lines.map((line) => `  ${line.replaceAll("\n", "\n  ")}`).join("\n")}\n)`);
+  builder.ctes.push(`grouped AS (\n${lines.map((line) => `  ${line.replaceAll("\n", "\n  ")}`).join("\n")}\n)`);
   const last =
     choice.by?.top !== undefined && choice.others !== false ? [`${first} IS NOT DISTINCT FROM ${literal(OTHER)}`] : [];
   const size = second === undefined ? measure : `sum(${measure}) OVER (PARTITION BY ${first})`;
-  return making.finish([
+  return builder.finish([
     "SELECT * FROM grouped",
     `ORDER BY ${[...last, `${size}${way} NULLS LAST`, "1", ...(second ? ["2"] : [])].join(", ")}`,
   ]);
@@ -172,14 +172,22 @@ function grouped(making: Making): string {
 /** The statement that a chart shows. */
 export function statementOf(choice: ChartChoice): string {
   const { source, kind, aggregate, by } = choice;
-  if ("sql" in source && isPlain(choice)) return bare(source.sql);
-  const making = new Making(choice);
-  if (kind === "scatter") return scatter(making);
+  if ("sql" in source && isPlain(choice)) return withoutSemicolons(source.sql);
+  const builder = new StatementBuilder(choice);
+  if (kind === "scatter") return scatter(builder);
   if (aggregate !== "none")
-    return grouped(kind === "number" ? new Making({ ...choice, by: undefined, split: undefined } as never) : making);
+    return grouped(
+      kind === "number" ? new StatementBuilder({ ...choice, by: undefined, split: undefined } as never) : builder,
+    );
   const name = by && identifier(by.column);
   const limit = "table" in source ? [`LIMIT ${ROWS_MAX}`] : [];
   const columns = choice.more && "table" in source ? choice.more.map(identifier).join(", ") : "*";
   const order = name !== undefined && choice.sort === "name" ? [`ORDER BY ${name}`] : [];
-  return making.finish([`SELECT ${columns}`, `FROM ${making.from}`, ...whereOf(making.conditions), ...order, ...limit]);
+  return builder.finish([
+    `SELECT ${columns}`,
+    `FROM ${builder.from}`,
+    ...whereOf(builder.conditions),
+    ...order,
+    ...limit,
+  ]);
 }

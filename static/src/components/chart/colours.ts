@@ -10,7 +10,10 @@ function hash(text: string): number {
   return sum >>> 0;
 }
 
-/** A colour's index for each name: the one of its own, or the next free. Doesn't depend on the order of the names. */
+/**
+ * A colour's index for each name: the name's own colour if it is free, else the next free one. Doesn't depend on the order
+ * of the names.
+ */
 export function slotsOf(names: readonly string[], colours: number): Map<string, number> {
   const slots = new Map<string, number>();
   const taken = new Set<number>();

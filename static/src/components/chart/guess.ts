@@ -10,7 +10,7 @@ const BARS_MAX = 60;
 /** Longer labels are easier to read next to horizontal bars. */
 const LABEL_CHARS_MAX = 12;
 /** Rows that are sampled. */
-const ROWS_SEEN = 1_000;
+const SAMPLE_ROWS_MAX = 1_000;
 
 interface Seen {
   name: string;
@@ -22,7 +22,7 @@ interface Seen {
 }
 
 function seen(column: ResultColumn, at: number, rows: Cell[][]): Seen | undefined {
-  const values = rows.slice(0, ROWS_SEEN).map((row) => row[at] ?? null);
+  const values = rows.slice(0, SAMPLE_ROWS_MAX).map((row) => row[at] ?? null);
   const there = values.filter((value) => value !== null);
   if (there.length === 0) return undefined;
   const family = familyOf(column.type);

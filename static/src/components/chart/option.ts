@@ -4,7 +4,7 @@ import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
 import { slotsOf } from "./colours";
 import type { Axis } from "./columns";
-import { labelsApart } from "./steps";
+import { labelDistanceMin } from "./steps";
 import type { ChartTheme } from "./theme";
 import { type Line, POINTS_MAX, type Shape } from "./shape";
 import type { ChartSpec } from "./spec";
@@ -168,7 +168,7 @@ function axisOption(axis: Axis, look: ChartTheme, more: Record<string, unknown> 
       return {
         ...shared,
         type: "time",
-        ...(axis.step ? { minInterval: labelsApart(axis.step) } : {}),
+        ...(axis.step ? { minInterval: labelDistanceMin(axis.step) } : {}),
         axisLabel: { formatter: tick, ...label },
       };
     case "number":
@@ -181,13 +181,13 @@ function axisOption(axis: Axis, look: ChartTheme, more: Record<string, unknown> 
   }
 }
 
-const along = { nameLocation: "middle", nameGap: 8 };
+const axisNameMiddle = { nameLocation: "middle", nameGap: 8 };
 /** Axis name above the axis, aligned with its labels. */
-const above = { nameLocation: "end", nameGap: 12, axisLine: { show: false } };
+const axisNameAbove = { nameLocation: "end", nameGap: 12, axisLine: { show: false } };
 
 function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: ChartTheme): object {
   const isBar = spec.type === "bar";
-  const lying = isBar && spec.horizontal === true;
+  const horizontal = isBar && spec.horizontal === true;
   const many = shape.lines.length > 1;
   const names = named(
     shape.lines.map(({ name }) => name),
@@ -195,10 +195,14 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
     LEGEND_ROWS_MAX,
   );
   const places = shape.x.kind === "time" ? { ...shape.x, name: spec.x.title ?? "" } : shape.x;
-  const x = axisOption(places, look, lying ? { inverse: true, ...above } : { ...along, boundaryGap: isBar });
+  const x = axisOption(
+    places,
+    look,
+    horizontal ? { inverse: true, ...axisNameAbove } : { ...axisNameMiddle, boundaryGap: isBar },
+  );
   // Bars, areas and counts start at zero; other lines only if their values are not all far from it.
   const y = axisOption(shape.y, look, {
-    ...(lying ? along : { ...above, nameTextStyle: { ...left(look) } }),
+    ...(horizontal ? axisNameMiddle : { ...axisNameAbove, nameTextStyle: { ...left(look) } }),
     scale: spec.type === "line" && !startsAtZero(shape),
   });
   const slots = slotsOf(
@@ -214,8 +218,8 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   return {
     legend: many ? legend(look, { data: names.data }) : { show: false },
     grid: grid(many ? names.rows : 0),
-    xAxis: lying ? y : x,
-    yAxis: lying ? x : y,
+    xAxis: horizontal ? y : x,
+    yAxis: horizontal ? x : y,
     tooltip: tooltip(look, {
       trigger: "axis",
       axisPointer: {
@@ -383,8 +387,8 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
   return {
     legend: many ? legend(look, { icon: "circle", data: names.data }) : { show: false },
     grid: grid(many ? names.rows : 0),
-    xAxis: axisOption(shape.x, look, along),
-    yAxis: axisOption(shape.y, look, { ...above, nameTextStyle: left(look) }),
+    xAxis: axisOption(shape.x, look, axisNameMiddle),
+    yAxis: axisOption(shape.y, look, { ...axisNameAbove, nameTextStyle: left(look) }),
     tooltip: tooltip(look, { trigger: "item", formatter: (item: TipItem) => pointTip(item, shape, many) }),
     series: shape.groups.map(({ name, points }, at) => ({
       type: "scatter",
@@ -424,7 +428,7 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: ChartTheme)
   const band = { splitArea: { show: false }, splitLine: { show: false } };
   return {
     grid: { ...grid(0), right: 4, bottom: 36 },
-    xAxis: axisOption(shape.x, look, { ...along, ...band }),
+    xAxis: axisOption(shape.x, look, { ...axisNameMiddle, ...band }),
     yAxis: axisOption(shape.y, look, {
       inverse: true,
       ...band,

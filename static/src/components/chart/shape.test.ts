@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Row } from "../../api/types";
 import { type Shape, shapeOf } from "./shape";
-import { labelsApart } from "./steps";
+import { labelDistanceMin } from "./steps";
 
 const daily = [
   { name: "day", type: "date" },
@@ -50,7 +50,7 @@ describe("a time that regular data lacks", () => {
   it("leaves no label between two months", () => {
     const { x } = of(shapeOf(spec, daily, months(1, 2, 3, 5)), "lines");
     expect(x.step).toEqual({ unit: "month", by: 1 });
-    expect(x.step && labelsApart(x.step)).toBeGreaterThan(31 * 86_400_000);
+    expect(x.step && labelDistanceMin(x.step)).toBeGreaterThan(31 * 86_400_000);
   });
 });
 

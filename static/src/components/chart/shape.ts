@@ -272,7 +272,7 @@ function points(
   };
 }
 
-const naturally = new Intl.Collator(undefined, { numeric: true });
+const naturalOrder = new Intl.Collator(undefined, { numeric: true });
 
 function cells(x: ResolvedField, y: ResolvedField | undefined, value: ResolvedField | undefined, rows: Row[]): Shape {
   if (!y || !value) return none("No values.");
@@ -297,6 +297,6 @@ function sorted(rows: Row[], field: ResolvedField): Row[] {
   return [...rows].sort((a, b) => {
     const [left, right] = [by(a[field.at]), by(b[field.at])];
     if (left !== null && right !== null) return left - right;
-    return naturally.compare(plain(a[field.at]), plain(b[field.at]));
+    return naturalOrder.compare(plain(a[field.at]), plain(b[field.at]));
   });
 }

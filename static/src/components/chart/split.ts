@@ -9,7 +9,7 @@ import type { Compared } from "./spec";
 const LINES_MAX = 12;
 const DAY_MS = 86_400_000;
 
-type Place = (row: Row) => number | null;
+type PositionOf = (row: Row) => number | null;
 
 interface Drawn extends Line {
   /** Measure and series value. */
@@ -20,7 +20,7 @@ interface Split {
   lines: Drawn[];
 }
 
-interface Ways {
+interface LineOptions {
   stacked: boolean;
   notes: Notes;
 }
@@ -29,7 +29,7 @@ function gathered(
   rows: Row[],
   y: ResolvedField[],
   series: ResolvedField | undefined,
-  place: Place,
+  place: PositionOf,
 ): Map<string, Drawn> {
   const found = new Map<string, Drawn>();
   for (const row of rows) {
@@ -56,23 +56,23 @@ export function splitRows(
   rows: Row[],
   y: ResolvedField[],
   series: ResolvedField | undefined,
-  place: Place,
-  ways: Ways,
+  place: PositionOf,
+  options: LineOptions,
 ): Split {
   const found = [...gathered(rows, y, series, place).values()];
   let lines = found;
   if (found.length > LINES_MAX) {
     const largest = new Set([...found].sort((a, b) => total(b) - total(a)).slice(0, LINES_MAX));
     lines = found.filter((line) => largest.has(line));
-    ways.notes.say(`Showing the ${LINES_MAX} largest of ${count(found.length)} series.`);
+    options.notes.say(`Showing the ${LINES_MAX} largest of ${count(found.length)} series.`);
   }
   // Results of SQL have no order of their own.
   if (series) lines = [...lines].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
-  return { lines: aligned(lines, ways) };
+  return { lines: aligned(lines, options) };
 }
 
 /** Aligns lines on the same positions, so that missing values are gaps and areas stack. */
-function aligned(lines: Drawn[], { stacked, notes }: Ways): Drawn[] {
+function aligned(lines: Drawn[], { stacked, notes }: LineOptions): Drawn[] {
   const places = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((a, b) => a - b);
   let twins = 0;
   const done = lines.map((line) => {
@@ -92,11 +92,11 @@ function aligned(lines: Drawn[], { stacked, notes }: Ways): Drawn[] {
 export function withPreviousPeriod(
   split: Split,
   compared: Compared,
-  on: { axis: Axis; x: ResolvedField; y: ResolvedField[]; series: ResolvedField | undefined; place: Place },
+  on: { axis: Axis; x: ResolvedField; y: ResolvedField[]; series: ResolvedField | undefined; place: PositionOf },
 ): Line[] {
   const { axis, x, y, series } = on;
   const isTime = x.type !== "" && position(compared.rows[0]?.[x.at], "time") !== null;
-  const place = isTime ? movedPlace(compared, on) : on.place;
+  const place = isTime ? shiftedPosition(compared, on) : on.place;
   const found = gathered(compared.rows, y, series, place);
   return split.lines.flatMap((line, at) => {
     const before = found.get(line.key);
@@ -107,7 +107,7 @@ export function withPreviousPeriod(
 }
 
 /** Shifts by the days between the periods, or by order where that misses (months differ in length). */
-function movedPlace(compared: Compared, on: { axis: Axis; x: ResolvedField; place: Place }): Place {
+function shiftedPosition(compared: Compared, on: { axis: Axis; x: ResolvedField; place: PositionOf }): PositionOf {
   const { axis, x } = on;
   const move = (row: Row): Row => {
     const ms = position(row[x.at], "time");

@@ -63,7 +63,7 @@ export function missingTimes(times: Iterable<number>): number[] {
 }
 
 /** Smallest distance of labels on an axis: no label between two steps. */
-export function labelsApart({ unit, by }: Step): number {
+export function labelDistanceMin({ unit, by }: Step): number {
   if (unit === "day") return DAY_MS * 1.3;
   // ECharts chooses the unit below the one that is longer than this.
   return by >= 12 ? 366 * DAY_MS : by >= 3 ? 96 * DAY_MS : 32 * DAY_MS;

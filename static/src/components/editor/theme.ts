@@ -11,7 +11,7 @@ const popup = {
   boxShadow: "var(--shadow-over)",
 };
 
-const wavy = (tone: string) => ({
+const wavyUnderline = (tone: string) => ({
   backgroundImage: "none",
   textDecoration: `underline wavy var(--${tone})`,
   textDecorationSkipInk: "none",
@@ -70,9 +70,9 @@ export const looks = EditorView.theme({
   ".cm-tooltip-hover .completion-info": { maxWidth: "440px", padding: "var(--s2) var(--s3)" },
   ".cm-tooltip-section:not(:first-child)": { borderTop: "1px solid var(--border)" },
 
-  ".cm-lintRange-error": wavy("bad"),
-  ".cm-lintRange-warning": wavy("warn"),
-  ".cm-lintRange-info": wavy("run"),
+  ".cm-lintRange-error": wavyUnderline("bad"),
+  ".cm-lintRange-warning": wavyUnderline("warn"),
+  ".cm-lintRange-info": wavyUnderline("run"),
   ".cm-lintRange-active": { background: "var(--surface-3)" },
   ".cm-diagnostic": { padding: "var(--s1) var(--s2)", whiteSpace: "pre-wrap", maxWidth: "480px" },
   ".cm-diagnostic-error": diagnostic("bad"),

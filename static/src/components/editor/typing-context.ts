@@ -29,7 +29,7 @@ function wordStart(text: string, offset: number): number {
   return start;
 }
 
-function solidBefore(text: string, offset: number): number {
+function nonBlankBefore(text: string, offset: number): number {
   let at = offset - 1;
   while (at >= 0 && /\s/.test(text[at] ?? "")) at -= 1;
   return at;
@@ -56,7 +56,7 @@ function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json"
   const quote = openQuote(text.slice(line, offset));
   const quoted = quote >= 0;
   const from = quoted ? line + quote + 1 : wordStart(text, offset);
-  const before = solidBefore(text, quoted ? from - 1 : from);
+  const before = nonBlankBefore(text, quoted ? from - 1 : from);
   const root = rootOf(tree);
   const place = { from, root, text, quoted, bare: /^[\w$.-]*"?\s*:/.test(text.slice(offset, offset + 200)) };
   const sign = text[before];

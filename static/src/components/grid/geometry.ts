@@ -106,11 +106,11 @@ const FAST_SPEED = 16;
 const SLOW_SPEED = 4;
 
 /** After a longer pause a movement is new and may start with a jump; in milliseconds. */
-const PAUSE_MS = 100;
+const NEW_MOVEMENT_MS = 100;
 
 /** Whether rows move too fast to read: `by` pixels within `ms`. */
 export const isTooFast = (by: number, ms: number, before: boolean): boolean =>
-  (before || ms < PAUSE_MS) && Math.abs(by) > (before ? SLOW_SPEED : FAST_SPEED) * Math.max(1, ms);
+  (before || ms < NEW_MOVEMENT_MS) && Math.abs(by) > (before ? SLOW_SPEED : FAST_SPEED) * Math.max(1, ms);
 
 /** Start of each column, plus the end of the last. */
 export function offsetsOf(widths: number[]): number[] {

@@ -37,7 +37,7 @@ function cellOf(target: EventTarget | null): Cursor | undefined {
 }
 
 /** Sets the full value as the title when a cell is hovered; setting all would be slow. */
-function tellWhole(rows: RowSource, target: EventTarget | null): void {
+function showFullValue(rows: RowSource, target: EventTarget | null): void {
   const cell = target instanceof Element ? target.closest<HTMLElement>(".grid-rows [role=gridcell]") : null;
   const at = cellOf(cell);
   const value = at && rows.get(at.row)?.[at.column];
@@ -189,7 +189,7 @@ export function Grid(props: GridProps) {
         onFocus={(event) => {
           if (event.target === event.currentTarget && !at) setCursor({ row: rows.total > 0 ? 0 : -1, column: 0 });
         }}
-        onPointerOver={(event) => tellWhole(rows, event.target)}
+        onPointerOver={(event) => showFullValue(rows, event.target)}
         onPointerDown={(event) => {
           const cell = isField(event.target) ? undefined : cellOf(event.target);
           if (cell) setCursor(cell);

@@ -10,14 +10,14 @@ import { MessageText } from "../../components/message-text";
 import { Failed, Note } from "../../components/states";
 import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { ActiveText, PaceText, RunProgress } from "../../runs/progress";
+import { ActiveText, RateText, RunProgress } from "../../runs/progress";
 import { RejectedRows } from "./rejected-rows";
 import { prefixOf } from "./service";
 
 const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0);
 
 /** What a completed dry run found, for each table and in all. */
-function Found({ slug, job }: { slug: string; job: Job }) {
+function DryRunResult({ slug, job }: { slug: string; job: Job }) {
   const tables = Object.entries(job.result?.tables ?? {});
   const rejected = sum(tables.map(([, table]) => table.rows_rejected));
   const rows = job.result?.rejected_rows ?? [];
@@ -84,7 +84,7 @@ function Found({ slug, job }: { slug: string; job: Job }) {
 }
 
 function Outcome({ slug, job }: { slug: string; job: Job }) {
-  if (job.status === "completed") return <Found slug={slug} job={job} />;
+  if (job.status === "completed") return <DryRunResult slug={slug} job={job} />;
   if (job.error?.code === "cancelled") return <Note>The check was cancelled.</Note>;
   return (
     <Note tone="bad">
@@ -146,7 +146,7 @@ export function DryRun({ slug, text, disabled }: { slug: string; text: string; d
             <ActiveText job={job} />
           </span>
           <span class="num">
-            <PaceText job={job} />
+            <RateText job={job} />
           </span>
           <Button icon={<Square />} busy={busy} onClick={() => void cancel(job.job_id)}>
             Cancel check

@@ -16,7 +16,7 @@ import { RejectedRows } from "./rejected-rows";
 import { filesQuery, previewQuery, type PipelineFiles } from "./service";
 
 /** Delay before a preview, which reads a file; in milliseconds. */
-const PAUSE_MS = 700;
+const DEBOUNCE_MS = 700;
 /** Maximum number of files to choose from. */
 const OFFERED_MAX = 200;
 
@@ -97,7 +97,7 @@ function Outcome({ previewed, stale }: { previewed: Previewed; stale: boolean })
 function useDebounced<T>(value: T): T {
   const [calm, setCalm] = useState(value);
   useEffect(() => {
-    const timer = setTimeout(() => setCalm(value), PAUSE_MS);
+    const timer = setTimeout(() => setCalm(value), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [value]);
   return calm;

@@ -47,10 +47,10 @@ export function OutlookList({ slug, edited }: { slug: string; edited: Outlook[] 
     return <p class="secondary">Runs fail until the problems of the saved config are fixed.</p>;
   if (outlooks.length === 0)
     return <p class="secondary">{status?.complete ? "No tables change." : "No tables change by this edit."}</p>;
-  const anew = outlooks.filter(({ change }) => change === "anew" || change === "shape").length;
+  const rebuilt = outlooks.filter(({ change }) => change === "rebuilt" || change === "shape").length;
   return (
     <>
-      {anew > 1 && <p class="secondary">{counted(anew, "table")} will be rebuilt.</p>}
+      {rebuilt > 1 && <p class="secondary">{counted(rebuilt, "table")} will be rebuilt.</p>}
       <ul class="config-outlook">
         {outlooks.map((one) => (
           <li key={one.table}>

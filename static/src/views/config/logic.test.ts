@@ -146,14 +146,14 @@ describe("effect of the next run", () => {
   it("depends on the changed fields of a table", () => {
     const before = config(table);
     expect(changes(before, config({ ...table, files: ["b.csv"] }))).toEqual(["files"]);
-    expect(changes(before, config({ ...table, csv: { header: false } }))).toEqual(["anew"]);
+    expect(changes(before, config({ ...table, csv: { header: false } }))).toEqual(["rebuilt"]);
     expect(changes(before, config({ ...table, columns: [{ name: "x", type: "int16" }] }))).toEqual(["shape"]);
     expect(changes(before, config({ ...table, partition_by: ["x"] }))).toEqual(["shape"]);
     expect(changes(before, config({ ...table, rejects: { max_rows: 5 } }))).toEqual(["quiet"]);
     expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x", on_fail: "warn" }] }))).toEqual([
       "quiet",
     ]);
-    expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x" }] }))).toEqual(["anew"]);
+    expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x" }] }))).toEqual(["rebuilt"]);
   });
   it("builds new tables and keeps removed ones", () => {
     expect(outlook(config(table), config({ ...table, table: "u" }), schema)).toEqual([
@@ -187,8 +187,8 @@ describe("the next run", () => {
     ]);
   });
   it("does what the edited config says first", () =>
-    expect(nextRun([{ table: "t", change: "anew" }], status({ state: "changed" }))).toEqual([
-      { table: "t", change: "anew" },
+    expect(nextRun([{ table: "t", change: "rebuilt" }], status({ state: "changed" }))).toEqual([
+      { table: "t", change: "rebuilt" },
     ]));
 });
 

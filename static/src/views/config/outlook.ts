@@ -9,7 +9,7 @@ import { counted } from "../../format/number";
 import { isSchema, propertiesOf, type Schema } from "../../components/editor/schema";
 
 export type Outlook = { table: string } & (
-  | { change: "new" | "anew" | "files" | "quiet" | "removed" | "unapplied" }
+  | { change: "new" | "rebuilt" | "files" | "quiet" | "removed" | "unapplied" }
   | { change: "shape"; what: string[] }
   | { change: "sources"; pending: number; gone: number }
 );
@@ -89,7 +89,7 @@ function compared(before: Mapping, after: Mapping): Outlook | undefined {
     ...(same(before.partitioning, after.partitioning) ? [] : ["partitioning"]),
   ];
   if (what.length > 0) return { table, change: "shape", what };
-  if (!same(before.rest, after.rest)) return { table, change: "anew" };
+  if (!same(before.rest, after.rest)) return { table, change: "rebuilt" };
   if (!same(before.files, after.files)) return { table, change: "files" };
   return same(before.quiet, after.quiet) ? undefined : { table, change: "quiet" };
 }
@@ -108,7 +108,7 @@ export function outlook(before: unknown, after: unknown, schema: unknown): Outlo
 }
 
 /** A table that is affected by what is saved and in the lake already; undefined if it is up to date. */
-function standing({ name: table, state, pending, removed }: TableStatus): Outlook | undefined {
+function currentOutlook({ name: table, state, pending, removed }: TableStatus): Outlook | undefined {
   if (state === "new") return { table, change: "new" };
   if (state === "removed") return { table, change: "removed" };
   if (state === "changed") return { table, change: "unapplied" };
@@ -120,7 +120,7 @@ function standing({ name: table, state, pending, removed }: TableStatus): Outloo
 export function nextRun(edited: Outlook[], status: PipelineStatus): Outlook[] {
   const all = new Map(edited.map((one) => [one.table, one]));
   for (const table of status.tables) {
-    const now = standing(table);
+    const now = currentOutlook(table);
     const edit = all.get(table.name);
     // A rebuild is reported even if it writes nothing new.
     const isSmall = edit === undefined || edit.change === "files" || edit.change === "quiet";
@@ -133,7 +133,7 @@ export function outlookText(one: Outlook): string {
   switch (one.change) {
     case "new":
       return "is new and will be built from the matching files.";
-    case "anew":
+    case "rebuilt":
       return "will be rebuilt from all its files.";
     case "shape":
       return `${one.what.join(" and ")} change; the table will be rebuilt from all its files.`;

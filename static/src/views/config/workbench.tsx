@@ -62,7 +62,7 @@ function useLastJson(text: string): { text: string; config: unknown } {
 }
 
 /** Selects what the URL points at, initially and on changes. */
-function useShownPlace(editor: EditorHandle | undefined, draft: ConfigDraft, at: string | null): void {
+function useSelectionFromUrl(editor: EditorHandle | undefined, draft: ConfigDraft, at: string | null): void {
   useEffect(() => {
     if (!editor || at === null) return;
     const { from, to } = pointerRange(draft.text.peek(), at, "json");
@@ -182,7 +182,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const problems = useShownProblems(text, checked);
   const outlooks = useMemo(() => outlook(parsed(base.text), last.config, schema), [base.text, last, schema]);
   const part = search.get("part") === "effect" ? "effect" : "edit";
-  useShownPlace(editor, draft, search.get("at"));
+  useSelectionFromUrl(editor, draft, search.get("at"));
   useUnsaved(`the config of ${slug}`, draft.dirty.value);
 
   const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);

@@ -63,7 +63,7 @@ interface RowProps {
 function Params({ params, choices, answer, set }: RowProps) {
   const [open, setOpen] = useState(false);
   if (params.length === 0) return null;
-  const standing = (param: Param): unknown => {
+  const currentValue = (param: Param): unknown => {
     const chosen = choices[param.name];
     const applied = answer?.params[param.name];
     // The response resolves a named range to dates.
@@ -77,14 +77,14 @@ function Params({ params, choices, answer, set }: RowProps) {
       <button type="button" class="dash-params-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
         <ChevronDown aria-hidden="true" />
         <span class="cut">
-          Parameters: {params.map((param) => `${param.title} = ${chosenText(standing(param))}`).join(", ")}
+          Parameters: {params.map((param) => `${param.title} = ${chosenText(currentValue(param))}`).join(", ")}
         </span>
       </button>
       {params.map((param) => (
         <Control
           key={param.name}
           param={param}
-          value={standing(param)}
+          value={currentValue(param)}
           options={optionsOf(answer?.options[param.name])}
           onChoose={(value) => choose(param, value)}
         />

@@ -25,11 +25,11 @@ export interface Measure extends ChartField {
   aggregate: string | undefined;
 }
 
-interface OfQuery extends PanelBase {
+interface QueryPanelBase extends PanelBase {
   query: string;
 }
 
-interface Lines extends OfQuery {
+interface Lines extends QueryPanelBase {
   x: string;
   y: ChartField[];
   series: string | undefined;
@@ -42,7 +42,7 @@ interface Lines extends OfQuery {
 }
 
 export type Panel =
-  | (OfQuery & {
+  | (QueryPanelBase & {
       type: "kpi";
       value: Measure;
       compare: Compare | undefined;
@@ -50,8 +50,8 @@ export type Panel =
       better: "higher" | "lower" | "neither";
     })
   | (Lines & { type: "line" | "area" | "bar" })
-  | (OfQuery & { type: "pie"; x: string; y: ChartField; donut: boolean })
-  | (OfQuery & {
+  | (QueryPanelBase & { type: "pie"; x: string; y: ChartField; donut: boolean })
+  | (QueryPanelBase & {
       type: "scatter";
       x: ChartField;
       y: ChartField;
@@ -59,9 +59,9 @@ export type Panel =
       size: string | undefined;
       label: string | undefined;
     })
-  | (OfQuery & { type: "heatmap"; x: string; y: string; value: ChartField })
-  | (OfQuery & { type: "table"; columns: ChartField[] })
-  | (OfQuery & { type: "pivot"; rows: ChartField[]; columns: ChartField[]; values: Measure[] })
+  | (QueryPanelBase & { type: "heatmap"; x: string; y: string; value: ChartField })
+  | (QueryPanelBase & { type: "table"; columns: ChartField[] })
+  | (QueryPanelBase & { type: "pivot"; rows: ChartField[]; columns: ChartField[]; values: Measure[] })
   | (PanelBase & { type: "markdown"; text: string; tokens: TokensList | Tokens.Generic[] })
   /** The document says something else here; the service's answer says what. */
   | (PanelBase & { type: "broken" });

@@ -13,7 +13,7 @@ import { repaired } from "../../boards/repair";
 import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
 
 /** Delay before saving, in milliseconds. */
-const PAUSE_MS = 700;
+const DEBOUNCE_MS = 700;
 /** Steps that can be undone. */
 const STEPS_MAX = 100;
 /** Maximum number of validations of a repair. */
@@ -181,7 +181,7 @@ export class Draft {
 
   private later(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.save(), PAUSE_MS);
+    this.timer = setTimeout(() => void this.save(), DEBOUNCE_MS);
   }
 
   /** Saves unsaved text; false on failure. */

@@ -102,7 +102,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   const title = `${name} · edit · ${slug}`;
   useShortcuts([
     { keys: "mod+s", does: "Save draft", run: () => void draft.save() },
-    { keys: "mod+Enter", does: "Publish", run: () => unreadyOf(draft) === undefined && setDialog("publish") },
+    { keys: "mod+Enter", does: "Publish", run: () => publishBlocker(draft) === undefined && setDialog("publish") },
     // The YAML editor has its own.
     ...(mode.value === "layout"
       ? [
@@ -165,7 +165,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
 }
 
 /** Why the draft can't be published; undefined if it can, as far as known. */
-function unreadyOf(draft: Draft): string | undefined {
+function publishBlocker(draft: Draft): string | undefined {
   if (!draft.dirty.value && !draft.saved.value) return "Nothing to publish: the draft matches the published version";
   const problems = draft.verdict.value?.errors.length ?? 0;
   if (problems > 0) return `The draft has ${counted(problems, "problem")}, listed below the editor`;
@@ -187,7 +187,7 @@ function Head({
   const [validating, setValidating] = useState(false);
   const hasPublished = Boolean(draft.published.value);
   const changed = draft.dirty.value || Boolean(draft.saved.value);
-  const unready = unreadyOf(draft);
+  const unready = publishBlocker(draft);
   const validate = async () => {
     setValidating(true);
     await draft.save();

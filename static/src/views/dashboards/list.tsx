@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { dashboardsQuery, keys } from "../../api/queries";
 import type { DashboardEntry, DashboardProblem } from "../../api/types";
-import { BrokenBadge, BrokenReason, useBroken } from "../../boards/broken";
+import { BrokenBadge, BrokenReason, useDashboardProblems } from "../../boards/broken";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
 import { Menu } from "../../components/menu";
@@ -127,7 +127,7 @@ const brokenOf = (dashboards: DashboardEntry[], problemsOf: (name: string) => Da
 
 export function List({ slug }: { slug: string }) {
   const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
-  const broken = useBroken(slug);
+  const broken = useDashboardProblems(slug);
   const [dialog, setDialog] = useState<"new" | DashboardEntry>();
   const close = () => setDialog(undefined);
   useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setDialog("new") }]);

@@ -12,7 +12,7 @@ import { MessageText } from "../../components/message-text";
 import { Failed } from "../../components/states";
 import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { routes, RUN_AT_ONCE } from "../../browser/routes";
+import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { saveFile } from "../../browser/save";
 import { csvOf } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
@@ -254,7 +254,7 @@ function PanelMenu({
           onSelect: () => {
             if (!sql) return;
             const filled = withLiterals(sql.trim(), document.params, params);
-            go(`~${routes.query(slug, { sql: filled })}`, { state: RUN_AT_ONCE });
+            go(`~${routes.query(slug, { sql: filled })}`, { state: RUN_IMMEDIATELY });
           },
         },
         {

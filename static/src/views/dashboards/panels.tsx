@@ -32,10 +32,10 @@ export function KpiPanel({ panel, result }: { panel: PanelOf<"kpi">; result: Pan
   );
 }
 
-type Charted = Exclude<Panel, { type: "kpi" | "table" | "pivot" | "markdown" | "broken" }>;
+type ChartedPanel = Exclude<Panel, { type: "kpi" | "table" | "pivot" | "markdown" | "broken" }>;
 
 /** Chart spec of a panel. */
-function specOf(panel: Charted): ChartSpec {
+function specOf(panel: ChartedPanel): ChartSpec {
   switch (panel.type) {
     case "line":
     case "area":
@@ -68,7 +68,7 @@ function specOf(panel: Charted): ChartSpec {
 }
 
 interface ChartPanelProps {
-  panel: Charted;
+  panel: ChartedPanel;
   result: PanelRows;
   /** Days between the compared period and the current one. */
   shift: number | undefined;

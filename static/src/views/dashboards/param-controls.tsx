@@ -7,7 +7,7 @@ import { DAYS, RANGES, type Range } from "./presets";
 import type { Chosen } from "./values";
 
 /** Delay before typing is applied, in milliseconds. */
-const PAUSE_MS = 600;
+const DEBOUNCE_MS = 600;
 
 interface ControlProps<P extends Param = Param> {
   param: P;
@@ -18,7 +18,7 @@ interface ControlProps<P extends Param = Param> {
 }
 
 /** Text that is applied after a pause, on Enter, or on blur. */
-function useTyped(value: string, onDone: (text: string) => void) {
+function useDebouncedText(value: string, onDone: (text: string) => void) {
   const [typed, setTyped] = useState<string>();
   const timer = useRef(0);
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -32,14 +32,14 @@ function useTyped(value: string, onDone: (text: string) => void) {
     type: (text: string) => {
       setTyped(text);
       window.clearTimeout(timer.current);
-      timer.current = window.setTimeout(() => done(text), PAUSE_MS);
+      timer.current = window.setTimeout(() => done(text), DEBOUNCE_MS);
     },
     done: () => done(typed),
   };
 }
 
 function TextControl({ param, value, onChoose }: ControlProps<ParamOf<"text">>) {
-  const typed = useTyped(typeof value === "string" ? value : "", (text) => onChoose(text === "" ? null : text));
+  const typed = useDebouncedText(typeof value === "string" ? value : "", (text) => onChoose(text === "" ? null : text));
   return (
     <TextField
       label={param.title}
@@ -66,7 +66,7 @@ function numberProblem(param: ParamOf<"number">, text: string): string | undefin
 
 function NumberControl({ param, value, onChoose }: ControlProps<ParamOf<"number">>) {
   const [refused, setRefused] = useState<string>();
-  const typed = useTyped(typeof value === "number" ? String(value) : "", (text) => {
+  const typed = useDebouncedText(typeof value === "number" ? String(value) : "", (text) => {
     const problem = numberProblem(param, text);
     setRefused(problem && text);
     if (!problem) onChoose(text.trim() === "" ? null : Number(text));

@@ -45,7 +45,7 @@ const namesOf = (value: unknown): string[] => {
 export function ParamDialog({ slug, value, onApply, onClose }: Props) {
   const { data } = useQuery(tablesQuery(slug));
   const all = data?.tables.filter(({ system }) => !system) ?? [];
-  const used = all.filter(({ name }) => yaml.madeOf(value, name).size > 0);
+  const used = all.filter(({ name }) => yaml.builderQueriesOf(value, name).size > 0);
   const tables = used.length > 0 ? used : all;
   const [picked, setPicked] = useState<string>();
   const [column, setColumn] = useState<string>();
@@ -54,7 +54,7 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
   const columns = table?.schema ?? [];
   const chosen = columns.find(({ name }) => name === column) ?? columns[0];
   const kind = kindOf(chosen?.type ?? "string");
-  const charts = table ? yaml.madeOf(value, table.name).size : 0;
+  const charts = table ? yaml.builderQueriesOf(value, table.name).size : 0;
   const title =
     typed ?? (chosen ? chosen.name.charAt(0).toUpperCase() + chosen.name.slice(1).replaceAll("_", " ") : "");
   const apply = () => {

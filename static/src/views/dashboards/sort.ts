@@ -4,7 +4,7 @@ import { familyOf, numeric, plain } from "../../format/values";
 
 export type SortKeys = { column: string; descending: boolean }[];
 
-const naturally = new Intl.Collator(undefined, { numeric: true });
+const naturalOrder = new Intl.Collator(undefined, { numeric: true });
 
 /** Sorts numbers by value and strings by locale; nulls last. */
 export function sortedRows(rows: Row[], columns: GridColumn[], sort: SortKeys): Row[] {
@@ -26,5 +26,5 @@ function compared(a: Cell | undefined, b: Cell | undefined, byNumber: boolean): 
   const [left, right] = [a ?? null, b ?? null];
   if (left === null || right === null) return Number(left === null) - Number(right === null);
   const [x, y] = byNumber ? [numeric(left), numeric(right)] : [null, null];
-  return x !== null && y !== null ? x - y : naturally.compare(plain(left), plain(right));
+  return x !== null && y !== null ? x - y : naturalOrder.compare(plain(left), plain(right));
 }

@@ -6,7 +6,7 @@ import type { Table } from "../../api/types";
 import { Button } from "../../components/button";
 import { Menu } from "../../components/menu";
 import { bytes, count, counted } from "../../format/number";
-import { routes, RUN_AT_ONCE } from "../../browser/routes";
+import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { TABS, type Address, type Tab } from "./url-state";
 import { History } from "./history";
 import { MakeDashboard } from "./make-dashboard";
@@ -69,7 +69,9 @@ export function TableHead({
           icon={<Terminal />}
           variant="quiet"
           aria-label="Query this table"
-          onClick={() => go(`~${routes.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`, { state: RUN_AT_ONCE })}
+          onClick={() =>
+            go(`~${routes.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`, { state: RUN_IMMEDIATELY })
+          }
         >
           <span>
             Query<span class="data-wide"> this table</span>

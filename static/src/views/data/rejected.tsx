@@ -45,7 +45,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   const reasons = useReasons(slug, table.name, source);
   const [open, setOpen] = useState<number>();
   const names = useMemo(() => first.data?.columns.map(({ name }) => name) ?? [], [first.data]);
-  const picked = usePicked(rows, names);
+  const picked = useSelectedColumns(rows, names);
   const columns = useColumns(slug);
   const all = <Button onClick={() => set({ source: undefined, reason: undefined })}>Show all rejected rows</Button>;
 
@@ -120,7 +120,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
 }
 
 /** The same rows with selected columns. */
-function usePicked(rows: RowSource, names: string[]): RowSource {
+function useSelectedColumns(rows: RowSource, names: string[]): RowSource {
   const picked = useMemo(() => new WeakMap<Row, Row>(), []);
   return useMemo(
     () => ({

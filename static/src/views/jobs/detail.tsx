@@ -15,7 +15,7 @@ import { Time } from "../../components/time";
 import { toast } from "../../components/toasts";
 import { duration } from "../../format/time";
 import { routes } from "../../browser/routes";
-import { Counters, PaceText, ActiveText, RunProgress } from "../../runs/progress";
+import { Counters, RateText, ActiveText, RunProgress } from "../../runs/progress";
 import { JobFailure } from "./failure";
 import { remedyOfRun } from "./remedies";
 import { Stages } from "./stages";
@@ -110,7 +110,7 @@ function Outcome({ job }: { job: Job }) {
           <ActiveText job={job} />
         </span>
         <span class="num">
-          <PaceText job={job} />
+          <RateText job={job} />
         </span>
       </p>
       <RunProgress job={job} />

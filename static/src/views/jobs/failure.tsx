@@ -25,7 +25,7 @@ function LocationLink({ slug, place }: { slug: string; place: ErrorLocation }) {
   if (place.kind === "lake") {
     const { prefix, file, line } = place;
     return (
-      <Link href={`~${placeInLake(place)}`}>
+      <Link href={`~${lakeRoute(place)}`}>
         <code>{file ?? prefix}</code>
         {line !== undefined && ` line ${String(line)}`}
       </Link>
@@ -34,7 +34,7 @@ function LocationLink({ slug, place }: { slug: string; place: ErrorLocation }) {
   return <code>{place.text}</code>;
 }
 
-const placeInLake = ({ prefix, file, line }: Extract<ErrorLocation, { kind: "lake" }>): string =>
+const lakeRoute = ({ prefix, file, line }: Extract<ErrorLocation, { kind: "lake" }>): string =>
   routes.lake(prefix, { ...(file ? { file } : {}), ...(line === undefined ? {} : { line }) });
 
 /** Buttons for the remedy. */
@@ -70,7 +70,7 @@ function Steps({
       </Link>
     ),
     place: place?.kind === "lake" && (
-      <Link key="place" class="button" href={`~${placeInLake(place)}`}>
+      <Link key="place" class="button" href={`~${lakeRoute(place)}`}>
         Open in lake
       </Link>
     ),

@@ -20,7 +20,7 @@ import "./jobs.css";
 /** Minimum width for list and details side by side. */
 const SIDE_BY_SIDE = window.matchMedia("(min-width: 1200px)");
 
-function useBeside(): boolean {
+function useSideBySide(): boolean {
   const [beside, setBeside] = useState(SIDE_BY_SIDE.matches);
   useEffect(() => {
     const changed = () => setBeside(SIDE_BY_SIDE.matches);
@@ -84,7 +84,7 @@ function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: s
   }, [id, slug, search, go]);
 }
 
-function Nothing({ slug }: { slug: string }) {
+function NoJobs({ slug }: { slug: string }) {
   const { run, busy } = useRun(slug);
   return (
     <Empty
@@ -108,7 +108,7 @@ export default function JobsView({ slug }: { slug: string }) {
   const { id } = useParams<{ id?: string }>();
   const [filters] = useQueryParams();
   const [, go] = useLocation();
-  const beside = useBeside();
+  const beside = useSideBySide();
   const { query, jobs, more, older, busy } = useHistory(slug);
   const filter = { status: filters.get("status") ?? "", trigger: filters.get("trigger") ?? "" };
   const shown = jobs.filter((job) => matches(job, filter));
@@ -125,7 +125,7 @@ export default function JobsView({ slug }: { slug: string }) {
       {query.isError && jobs.length === 0 && (
         <Failed title="Couldn't load the jobs" error={query.error} onRetry={() => void query.refetch()} />
       )}
-      {query.data && jobs.length === 0 && <Nothing slug={slug} />}
+      {query.data && jobs.length === 0 && <NoJobs slug={slug} />}
       {jobs.length > 0 && shown.length === 0 && (
         <Empty
           title="No jobs match the filters"

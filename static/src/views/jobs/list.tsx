@@ -31,7 +31,7 @@ function Outcome({ job }: { job: Job }) {
   );
 }
 
-function Took({ job }: { job: Job }) {
+function JobDuration({ job }: { job: Job }) {
   if (job.status === "running" && job.started_at) return <Elapsed since={job.started_at} />;
   return typeof job.duration_ms === "number" ? <>{duration(job.duration_ms)}</> : <span class="dim">–</span>;
 }
@@ -90,7 +90,7 @@ export function JobTable({
                   </span>
                 </td>
                 <td class="num">
-                  <Took job={job} />
+                  <JobDuration job={job} />
                 </td>
                 <td class="num jobs-wide">{number(job.progress?.files_done)}</td>
                 <td class="num">{number(rowsRead(job))}</td>

@@ -8,7 +8,7 @@ import { JobBadge, toneOf } from "../../components/status";
 import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { useRunOutcome } from "./run-outcome";
-import { ActiveText, PaceText, RunProgress } from "../../runs/progress";
+import { ActiveText, RateText, RunProgress } from "../../runs/progress";
 import { MessageText } from "../../components/message-text";
 import { outcomeText } from "../../runs/text";
 import "./run-bar.css";
@@ -35,7 +35,7 @@ export function RunBar({ slug }: { slug: string }) {
           </span>
           <span class="grow" />
           <span class="run-bar-pace num">
-            <PaceText job={active} />
+            <RateText job={active} />
           </span>
           {waiting > 0 && (
             <span class="run-bar-more secondary">{counted(waiting, "more run queued", "more runs queued")}</span>

@@ -13,7 +13,7 @@ const SOURCES_SHOWN = 12;
 const PARTITIONS_SHOWN = 8;
 
 /** The first items of a list, with a button for the rest. */
-function useFew<T>(all: T[], few: number) {
+function useFirstItems<T>(all: T[], few: number) {
   const [whole, setWhole] = useState(false);
   const more = all.length - few;
   const button = more > 0 && (
@@ -25,7 +25,7 @@ function useFew<T>(all: T[], few: number) {
 }
 
 function Sources({ slug, table, sources }: { slug: string; table: string; sources: SourceResult[] }) {
-  const { shown, button } = useFew(sources, SOURCES_SHOWN);
+  const { shown, button } = useFirstItems(sources, SOURCES_SHOWN);
   const sum = sumOf(sources);
   return (
     <>
@@ -92,7 +92,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
 
 /** Row counts of changed partitions. */
 function Partitions({ changes, total }: { changes: PartitionChange[]; total: number }) {
-  const { shown, button } = useFew(changes, PARTITIONS_SHOWN);
+  const { shown, button } = useFirstItems(changes, PARTITIONS_SHOWN);
   return (
     <>
       <div class="table-box">

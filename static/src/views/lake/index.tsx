@@ -13,7 +13,7 @@ import { useShortcuts } from "../../browser/shortcuts";
 import { uploads } from "../../uploads";
 import { chosenFiles as chosenFiles, skippedMessage, type CollectedFiles } from "../../uploads/files";
 import { folderOf, joinKey, nameOf } from "../../uploads/keys";
-import { kept, NOTHING, type Selection } from "./selection";
+import { kept, EMPTY_SELECTION, type Selection } from "./selection";
 import { Crumbs } from "./crumbs";
 import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
 import { useDropHandler } from "../../uploads/use-drop";
@@ -74,7 +74,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = listed;
   const [filter, setFilter] = useState("");
   const [dialog, setDialog] = useState<OpenDialog>();
-  const [choice, setChoice] = useState<Selection>(NOTHING);
+  const [choice, setChoice] = useState<Selection>(EMPTY_SELECTION);
   const field = useRef<HTMLInputElement>(null);
   const all = useMemo(() => entriesOf(data?.pages ?? []), [data]);
   const entries = useMemo(() => (filter === "" ? all : all.filter(({ name }) => matches(name, filter))), [all, filter]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LakeLevel } from "../../api/types";
 import { each } from "./bulk";
-import { kept, NOTHING, only, withRange, withStep, withToggled } from "./selection";
+import { kept, EMPTY_SELECTION, only, withRange, withStep, withToggled } from "./selection";
 import { entriesOf, matches } from "./level";
 import { extended, PIECE } from "./lines";
 import { sniff, split } from "../../format/delimited";
@@ -16,10 +16,10 @@ describe("file selection", () => {
   });
 
   it("moves by arrow keys within the list, and extends with Shift", () => {
-    expect(withStep(NOTHING, 1, order, false).cursor).toBe("a");
+    expect(withStep(EMPTY_SELECTION, 1, order, false).cursor).toBe("a");
     expect(withStep(only("d"), 1, order, false).cursor).toBe("d");
     expect([...withStep(only("b"), 1, order, true).chosen]).toEqual(["b", "c"]);
-    expect(withStep(only("b"), 1, [], false)).toBe(NOTHING);
+    expect(withStep(only("b"), 1, [], false)).toBe(EMPTY_SELECTION);
   });
 
   it("toggles one file, and drops files that no longer exist", () => {

@@ -12,7 +12,7 @@ import { useWindow } from "./window";
 
 const ROW_PX = 36;
 /** Rows before the end at which the next page is loaded. */
-const AHEAD = 100;
+const PRELOAD_ROWS = 100;
 const PAGE_ROWS = 15;
 
 interface Props {
@@ -33,7 +33,7 @@ export function List(props: Props) {
   const { box, onScroll, reveal, first, end, shift, space } = useWindow(entries.length, ROW_PX);
   const order = entries.map(({ key }) => key);
   useEffect(() => {
-    if (more && end > entries.length - AHEAD) onMore();
+    if (more && end > entries.length - PRELOAD_ROWS) onMore();
   }, [more, end, entries.length, onMore]);
   useEffect(() => {
     box.current?.scrollTo({ top: 0 });

@@ -8,7 +8,7 @@ export interface Selection {
   anchor: string | undefined;
 }
 
-export const NOTHING: Selection = { chosen: new Set(), cursor: undefined, anchor: undefined };
+export const EMPTY_SELECTION: Selection = { chosen: new Set(), cursor: undefined, anchor: undefined };
 
 /** Selects a single row. */
 export const only = (key: string): Selection => ({ chosen: new Set([key]), cursor: key, anchor: key });
@@ -31,7 +31,7 @@ export function withRange(choice: Selection, key: string, order: readonly string
 
 /** Moves the cursor, optionally extending the range. */
 export function withStep(choice: Selection, by: number, order: readonly string[], extend: boolean): Selection {
-  if (order.length === 0) return NOTHING;
+  if (order.length === 0) return EMPTY_SELECTION;
   const at = choice.cursor === undefined ? -1 : order.indexOf(choice.cursor);
   const to = at < 0 ? 0 : Math.min(order.length - 1, Math.max(0, at + by));
   const key = order[to] ?? "";

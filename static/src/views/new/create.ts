@@ -20,7 +20,7 @@ import type { Source } from "./staging";
 
 export type Step = "create" | "config" | "upload" | "run" | "done";
 
-export interface Making {
+export interface CreationState {
   step: Step;
   failure?: { step: Step; error: ApiFailure };
   batch?: Batch;
@@ -48,7 +48,7 @@ const IDLE_POLLS_MAX = 3;
 
 /** Creation of one pipeline; continues without the view, up to the run. */
 export class PipelineCreation {
-  readonly state = signal<Making | undefined>(undefined);
+  readonly state = signal<CreationState | undefined>(undefined);
   private created = false;
   private saved = false;
   private batch: Batch | undefined;
@@ -109,7 +109,7 @@ export class PipelineCreation {
     this.state.value = undefined;
   }
 
-  private publish(now: Partial<Making> & { step: Step }): void {
+  private publish(now: Partial<CreationState> & { step: Step }): void {
     const before = this.state.value;
     this.state.value = {
       ...(this.batch ? { batch: this.batch } : {}),
@@ -131,7 +131,7 @@ export class PipelineCreation {
 
   private async save({ slug, title, existing, mappings }: Plan): Promise<void> {
     if (this.saved) return;
-    this.before = (await look(slug))[1]?.job_id;
+    this.before = (await pollState(slug))[1]?.job_id;
     const stored = await loadConfig(slug);
     const config = existing ? merged(stored.config, mappings, this.tables) : configOf(title, mappings);
     await saveConfig(slug, config, stored.etag);
@@ -169,7 +169,7 @@ export class PipelineCreation {
       lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
     if (!startsAutomatically || this.asked) await this.ask(slug);
     for (let idle = 0; ; await waited(POLL_MS)) {
-      const [due, newest] = await look(slug);
+      const [due, newest] = await pollState(slug);
       const job = newest?.job_id === this.before ? undefined : newest;
       this.publish({ step: "run", due, ...(job ? { job } : {}) });
       if (job && !isActive(job) && due === null) return ended(job);
@@ -194,7 +194,7 @@ export class PipelineCreation {
 const waited = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The next due time and the newest job. */
-async function look(slug: string): Promise<[string | null, Job | undefined]> {
+async function pollState(slug: string): Promise<[string | null, Job | undefined]> {
   try {
     const listed = await ask(api.GET("/api/pipelines", { params: { query: { details: true } } }));
     const details: PipelineDetail[] = Array.isArray(listed) ? [] : listed.pipelines;

@@ -10,7 +10,7 @@ import { bytes, count, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { uploads } from "../../uploads";
 import { ActiveText, RunProgress } from "../../runs/progress";
-import type { Making, Step } from "./create";
+import type { CreationState, Step } from "./create";
 
 const ORDER: Step[] = ["create", "config", "upload", "run"];
 const WORDS: Record<Step, string> = {
@@ -22,7 +22,7 @@ const WORDS: Record<Step, string> = {
 };
 
 interface Props {
-  making: Making;
+  making: CreationState;
   slug: string;
   onRetry: () => void;
   onEdit: () => void;
@@ -81,7 +81,7 @@ const FAILURE_LABELS: Record<Step, string> = {
   done: "",
 };
 
-export const troubleOf = (step: Step): string => FAILURE_LABELS[step];
+export const failureLabel = (step: Step): string => FAILURE_LABELS[step];
 
 function Mark({ here, failed }: { here: number; failed: boolean }) {
   const [tone, word]: [Tone, string] = failed
@@ -94,7 +94,7 @@ function Mark({ here, failed }: { here: number; failed: boolean }) {
   return <Badge tone={tone}>{word}</Badge>;
 }
 
-function Progress({ making }: { making: Making }) {
+function Progress({ making }: { making: CreationState }) {
   const { batch, due, job, step } = making;
   if (step === "upload" && batch) {
     // Subscribes to the counts.

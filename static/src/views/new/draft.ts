@@ -89,7 +89,7 @@ const COLUMN_SETTINGS = [
   "comment",
   "record_terminator",
 ];
-export const cutsAnew = (item: string): boolean => COLUMN_SETTINGS.includes(item);
+export const changesColumns = (item: string): boolean => COLUMN_SETTINGS.includes(item);
 
 export function draftOf(inferred: Inferred): Draft {
   const { sample } = inferred;
@@ -133,7 +133,7 @@ const isDialect = (value: unknown): value is Dialect =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Column and transform of a suggestion. */
-function parted(value: unknown): { column: string; transform: string } | undefined {
+function columnAndTransform(value: unknown): { column: string; transform: string } | undefined {
   if (typeof value === "string") return { column: value, transform: "identity" };
   if (typeof value !== "object" || value === null || !("column" in value) || typeof value.column !== "string")
     return undefined;
@@ -149,7 +149,7 @@ export function partitionings(inferred: Inferred): Partitioning[] {
 }
 
 function filesOf(value: unknown, why: string, { columns }: Inferred): number | undefined {
-  const by = parted(value);
+  const by = columnAndTransform(value);
   const evidence = columns.find(({ name }) => name === by?.column)?.evidence;
   if (!by || !evidence) return undefined;
   const days = /has (\d+) different days/.exec(why)?.[1];
@@ -160,14 +160,14 @@ function filesOf(value: unknown, why: string, { columns }: Inferred): number | u
 
 /** Description: "by month of `pickup_at`". */
 export function partitionWords(value: unknown): string {
-  const by = parted(value);
+  const by = columnAndTransform(value);
   if (!by) return "as suggested";
   return by.transform === "identity" ? `by ${by.column}` : `by ${by.transform} of ${by.column}`;
 }
 
 /** The suggestion with current column names; undefined if its column is excluded. */
 function renamed(value: unknown, inferred: Inferred, columns: DraftColumn[]): unknown {
-  const by = parted(value);
+  const by = columnAndTransform(value);
   const at = inferred.columns.find(({ name }) => name === by?.column);
   const now = columns.find(({ from, included }) => included && at && same(from, at.from));
   if (!by || !now) return undefined;
@@ -223,7 +223,7 @@ export const sortSuggestion = (inferred: Inferred): unknown =>
 export const slugOf = (name: string, taken: ReadonlySet<string>): string => freeSlug(slugFrom(name) || "data", taken);
 
 export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
-  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another ID.` : undefined;
+  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another slug.` : undefined;
   return slugFault(slug) ?? taking;
 }
 

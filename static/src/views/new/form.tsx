@@ -19,7 +19,7 @@ import { partsToUpload, type KeyedPart } from "../../uploads/send";
 import { stemOf } from "../../uploads/source-names";
 import { UPLOAD_BYTES_MAX } from "../../api/rules";
 import { filesOf, PipelineCreation } from "./create";
-import { CreationStep, troubleOf } from "./creation";
+import { CreationStep, failureLabel } from "./creation";
 import { slugOf, slugProblem } from "./draft";
 import { commonStem, type Group } from "./groups";
 import { useProposal, type Proposal } from "./proposal";
@@ -87,7 +87,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
     ? undefined
     : (wanted.size === 0 && "Create at least one table.") ||
       (twice && `Two tables are named ${twice}.`) ||
-      (slugError && "Choose another ID.") ||
+      (slugError && "Choose another slug.") ||
       [...wanted.values()]
         .map(({ blocked: why, draft }) => why && (all.length > 1 ? `${draft.table}: ${why}` : why))
         .find(Boolean);
@@ -124,7 +124,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
       return go(routes.data(slug, names[0], { chart: 1 }));
     }
     const failure = maker.state.value?.failure;
-    if (failure && maker.unwatched) return toast.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
+    if (failure && maker.unwatched) return toast.failed(`${slug}: ${failureLabel(failure.step)}`, failure.error);
     if (failure?.step === "create" && failure.error.code === "already_exists") {
       setRefusedSlug(slug);
       maker.again();
@@ -209,7 +209,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
           {existing === NEW && (
             <>
               <TextField
-                label="Pipeline ID"
+                label="Slug"
                 value={slug}
                 error={slugError}
                 hint="Used in URLs and by other tools."

@@ -18,7 +18,7 @@ const NAMES: Record<Finding["item"], string> = {
   comment: "Comments",
   skip_rows: "Lines before the header",
   skip_footer_rows: "Footer rows to skip",
-  footer_values: "Footer marks",
+  footer_values: "Footer rows start with",
   header: "Header",
   null_values: "Treat as null",
   quoted_nulls: "Allow quoted nulls",

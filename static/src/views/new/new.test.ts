@@ -13,7 +13,7 @@ import {
   withNulls,
 } from "./draft";
 import { merged } from "./preview";
-import { guess, ownOf, snake } from "./recut";
+import { guess, changedByUser, snake } from "./recut";
 import { cut, sampleOfStream } from "./sample";
 import { stemOf } from "../../uploads/source-names";
 
@@ -233,14 +233,14 @@ describe("edited columns after a dialect change", () => {
   const changedFirst = columns.map((one, at) => (at === 0 ? { ...one, name: "when" } : one));
 
   it("keep only the user's edits", () => {
-    expect(ownOf(columns, columns, [])).toEqual([]);
-    expect(ownOf(changedFirst, columns, []).map(({ name }) => name)).toEqual(["when"]);
+    expect(changedByUser(columns, columns, [])).toEqual([]);
+    expect(changedByUser(changedFirst, columns, []).map(({ name }) => name)).toEqual(["when"]);
   });
 
   it("are restored when the dialect is changed back, unless edited since", () => {
-    const own = ownOf(changedFirst, columns, []);
-    expect(ownOf(columns, columns, own)).toEqual(own);
-    const back = ownOf(columns, changedFirst, own);
+    const own = changedByUser(changedFirst, columns, []);
+    expect(changedByUser(columns, columns, own)).toEqual(own);
+    const back = changedByUser(columns, changedFirst, own);
     expect(back.map(({ name }) => name)).toEqual(["day"]);
   });
 });

@@ -79,7 +79,7 @@ export function PreviewStep({ previewed, checked, complete, stale, dialect, colu
           columns={shown}
           rows={rowsInMemory(rows)}
           rowsShown={Math.min(ROWS_SHOWN, rows.length)}
-          mark={markOf(refused, oddRows(rows), shown)}
+          mark={markOf(refused, mostlyEmptyRows(rows), shown)}
         />
       </div>
       {failed}
@@ -92,7 +92,7 @@ export function PreviewStep({ previewed, checked, complete, stale, dialect, colu
 }
 
 /** Rows most of whose cells are empty, unlike the others: often a total or a note. */
-export function oddRows(rows: Row[]): ReadonlySet<number> {
+export function mostlyEmptyRows(rows: Row[]): ReadonlySet<number> {
   const empty = rows.map((row) => row.filter((cell) => cell === null || cell === "").length / Math.max(1, row.length));
   const usual = [...empty].sort((a, b) => a - b)[Math.floor(empty.length / 2)] ?? 0;
   return new Set(empty.flatMap((part, at) => (part >= 0.5 && part > usual + 0.25 ? [at] : [])));
@@ -123,7 +123,7 @@ export function LastRows({
   const { rows, refused } = merged({ ...previewed, whole: true }, dialect, taken);
   const shown: GridColumn[] = previewed.columns.map(({ name, type }) => ({ name, type }));
   const from = Math.max(0, rows.length - LAST_ROWS);
-  const mark = markOf(refused, oddRows(rows), shown);
+  const mark = markOf(refused, mostlyEmptyRows(rows), shown);
   return (
     <>
       <h3>Last rows</h3>

@@ -50,7 +50,7 @@ const bySource = (columns: DraftColumn[], from: DraftColumn["from"]): DraftColum
   columns.find((column) => same(column.from, from));
 
 /** Columns changed by the user, now or `earlier`. */
-export function ownOf(columns: DraftColumn[], cut: DraftColumn[], earlier: DraftColumn[]): DraftColumn[] {
+export function changedByUser(columns: DraftColumn[], cut: DraftColumn[], earlier: DraftColumn[]): DraftColumn[] {
   const touched = columns.filter(
     (column) =>
       !same(

@@ -21,16 +21,16 @@ const SILENT_MS = 5 * 60_000;
 /** Larger files aren't checked for being blank. */
 const BLANK_BYTES_MAX = 64 << 10;
 
-interface Left {
+interface LeftoverSample {
   key: string;
   seen: number;
 }
 
-const isLeft = (value: unknown): value is Left[] =>
+const areLeftoverSamples = (value: unknown): value is LeftoverSample[] =>
   Array.isArray(value) &&
   value.every((one) => typeof one === "object" && one !== null && "key" in one && "seen" in one);
 
-const left = persisted<Left[]>("samples", [], isLeft);
+const left = persisted<LeftoverSample[]>("samples", [], areLeftoverSamples);
 
 /** Source of a proposal: local files, or a file in the lake. */
 export type Source = { kind: "files"; files: File[] } | { kind: "lake"; key: string };

@@ -10,7 +10,7 @@ import {
   changed,
   columnProblems,
   configOf,
-  cutsAnew,
+  changesColumns,
   draftOf,
   mappingOf,
   tableProblem,
@@ -24,7 +24,7 @@ import { checkedOf, type Checked } from "../../tables/checked";
 import { previewOf } from "../../tables/preview";
 import { LastRows, PreviewStep } from "./preview";
 import { PREVIEW_ROWS, type Ready } from "./proposal";
-import { ownOf, recut, stagedGlob } from "./recut";
+import { changedByUser, recut, stagedGlob } from "./recut";
 import type { Staged } from "./staging";
 
 /** A table as it is proposed now. */
@@ -40,7 +40,7 @@ const TAIL_ROWS = 1000;
 /** Rejected rows of other files that are shown. */
 const OTHER_ROWS = 10;
 /** Delay before a preview, in milliseconds. */
-const PAUSE_MS = 300;
+const DEBOUNCE_MS = 300;
 
 interface Props {
   proposal: Ready;
@@ -92,12 +92,12 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
   const change = (item: string, value: unknown) => {
     const dialect = changed(draft.dialect, item, value);
     put(item === "null_values" ? { dialect, columns: withNulls(draft.columns, dialect) } : { dialect });
-    if (!cutsAnew(item)) return;
+    if (!changesColumns(item)) return;
     const { cut, own } = cuts.current;
     const round = (cuts.current.round += 1);
     // Ignores outdated responses.
     const isLast = () => cuts.current.round === round;
-    cuts.current.own = ownOf(draft.columns, cut, own);
+    cuts.current.own = changedByUser(draft.columns, cut, own);
     setCutting(true);
     recut(staged, dialect, cuts.current.own, draftOf(inferred).columns)
       .then(
@@ -226,7 +226,7 @@ function usePreviews(draft: Draft, { inferred }: Ready, wanted: { sample: Staged
   const text = wanted.map(({ sample }) => textOf(sample)).join("\n");
   const [settled, setSettled] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
+    const timer = setTimeout(() => setSettled(text), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [text]);
   const texts = settled.split("\n");

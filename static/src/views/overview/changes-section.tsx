@@ -32,7 +32,7 @@ function PartitionLines({ changes, more }: { changes: PartitionChange[]; more: n
 }
 
 /** Partitions with the largest changes. */
-export function biggest(changes: PartitionChange[]): PartitionChange[] {
+export function largestChanges(changes: PartitionChange[]): PartitionChange[] {
   const size = (one: PartitionChange) => Math.abs((one.rows_after ?? 0) - (one.rows_before ?? 0));
   return changes
     .filter(({ partition }) => partition !== "")
@@ -56,7 +56,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
       <ul>
         {changes.map((change) => {
           const changes = tables[change.table]?.changes;
-          const shown = biggest(changes?.partitions ?? []);
+          const shown = largestChanges(changes?.partitions ?? []);
           return (
             <li key={change.table}>
               <div class="row">

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/preact-query";
 import { LayoutDashboard } from "lucide-preact";
 import { Link } from "wouter-preact";
 import { dashboardsQuery } from "../../api/queries";
-import { BrokenBadge, BrokenReason, useBroken } from "../../boards/broken";
+import { BrokenBadge, BrokenReason, useDashboardProblems } from "../../boards/broken";
 import { Section } from "../../components/page";
 import { Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
@@ -12,7 +12,7 @@ import { routes } from "../../browser/routes";
 /** Links to dashboards; unpublished ones open in the editor. */
 export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
   const { data, isPending } = useQuery(dashboardsQuery(slug));
-  const broken = useBroken(slug);
+  const broken = useDashboardProblems(slug);
   if (isPending && ran)
     return (
       <Section title="Dashboards">

@@ -102,7 +102,7 @@ function configHealth({ config, problems }: Facts["detail"]): Health | undefined
   return undefined;
 }
 
-function unrunHealth({ detail }: Facts): Health {
+function neverRunHealth({ detail }: Facts): Health {
   if (detail.tables === 0) {
     return {
       tone: "neutral",
@@ -178,7 +178,7 @@ function tablesHealth({ status, detail }: Facts): Health | undefined {
 function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): Health {
   const { tables, files, archived, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
   const due = detail.next_due ? { due: detail.next_due } : {};
-  if (tables === 0) return { ...unrunHealth({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
+  if (tables === 0) return { ...neverRunHealth({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
   const now = job.progress?.rows_rejected ?? 0;
   const some = rejected > 0 ? `; ${count(rejected)} ${rejected === 1 ? "row is" : "rows are"} rejected` : "";
   const rejectedText =
@@ -213,7 +213,7 @@ export function healthOf(facts: Facts): Health {
   const faulty = configHealth(detail);
   if (faulty) return faulty;
   const [last, ...earlier] = jobs;
-  if (!last) return unrunHealth(facts);
+  if (!last) return neverRunHealth(facts);
   const before = earlier.find(({ status }) => status === "completed");
   return last.status === "failed" ? failedHealth(last, before) : (tablesHealth(facts) ?? completedHealth(last, facts));
 }

@@ -20,7 +20,7 @@ export function Tables({
 }: {
   slug: string;
   tables: Table[] | undefined;
-  /** Tables of the config, whose room is kept. */
+  /** Number of tables in the config, for which space is reserved while they load. */
   expected: number;
   error: unknown;
   onRetry: () => void;

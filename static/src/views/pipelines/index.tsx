@@ -17,12 +17,12 @@ import { NewPipeline } from "./new-dialog";
 import "./pipelines.css";
 
 /** Cards that are rendered initially, and with each scroll to the end. */
-const CARDS_AT_ONCE = 60;
+const CARDS_PER_PAGE = 60;
 
 const isSorting = (text: string | null): text is Sorting => text !== null && Object.hasOwn(SORTINGS, text);
 
 function Cards({ cards, starred }: { cards: PipelineCard[]; starred: readonly string[] }) {
-  const [drawn, setDrawn] = useState(CARDS_AT_ONCE);
+  const [drawn, setDrawn] = useState(CARDS_PER_PAGE);
   const end = useRef<HTMLDivElement>(null);
   const more = drawn < cards.length;
   useEffect(() => {
@@ -30,7 +30,7 @@ function Cards({ cards, starred }: { cards: PipelineCard[]; starred: readonly st
     if (!node) return undefined;
     const observer = new IntersectionObserver(
       (entries) => {
-        if (entries.some((entry) => entry.isIntersecting)) setDrawn((before) => before + CARDS_AT_ONCE);
+        if (entries.some((entry) => entry.isIntersecting)) setDrawn((before) => before + CARDS_PER_PAGE);
       },
       { rootMargin: "1200px" },
     );

@@ -18,11 +18,11 @@ export async function makeSample(cache: QueryClient, slug: string): Promise<void
 /** Creates an empty pipeline with a config and an optional title. */
 export async function makeBlank(cache: QueryClient, slug: string, title: string): Promise<void> {
   await ask(api.POST("/api/pipelines", { body: { slug, template: "blank" } }));
-  if (title) await nameIt(cache, slug, title).catch(() => undefined);
+  if (title) await saveTitle(cache, slug, title).catch(() => undefined);
   void cache.invalidateQueries({ queryKey: keys.pipelines });
 }
 
-async function nameIt(cache: QueryClient, slug: string, title: string): Promise<void> {
+async function saveTitle(cache: QueryClient, slug: string, title: string): Promise<void> {
   const { text, etag } = await cache.fetchQuery(configQuery(slug));
   const config = JSON.parse(text) as Record<string, unknown>;
   await sendRaw(`/api/p/${encodeURIComponent(slug)}/config`, {

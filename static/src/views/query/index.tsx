@@ -11,7 +11,7 @@ import { Editor, type EditorHandle } from "../../components/editor";
 import { Page } from "../../components/page";
 import { Failed } from "../../components/states";
 import { toast } from "../../components/toasts";
-import { routes, runsAtOnce } from "../../browser/routes";
+import { routes, runsImmediately } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { NoTables } from "./empty";
 import { markAt, positionOf } from "./position";
@@ -37,7 +37,7 @@ function useAddress(slug: string) {
     const show = (id: string) => go(`~${routes.query(slug, id ? { saved: id } : {})}`, { replace: true });
     if (sql !== null) {
       replaceText(slug, sql, data?.queries ?? []);
-      if (runsAtOnce()) void run(slug, statementToRun(sql, "", 0));
+      if (runsImmediately()) void run(slug, statementToRun(sql, "", 0));
       show("");
     } else if (wanted && wanted !== saved && seen.current !== wanted) {
       const found = data?.queries.find(({ id }) => id === wanted);

@@ -11,7 +11,7 @@ import { printed } from "../../browser/shortcuts";
 import { ChartPane } from "./chart";
 import { ResultColumns } from "./columns";
 import { Problem } from "./problem";
-import { Ticking } from "./run";
+import { ElapsedQueryTime } from "./run";
 import { ROWS_MAX, stateOf, type QueryState } from "./state";
 
 const fileOf = (slug: string): string => `${slug}-query`;
@@ -88,7 +88,7 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
         <span role="status" class="query-summary">
           {running ? (
             <>
-              Running <Ticking since={running.since} />
+              Running <ElapsedQueryTime since={running.since} />
             </>
           ) : (
             <>
@@ -136,7 +136,7 @@ export function ResultPane({
       ) : running ? (
         <div class="query-bar">
           <span role="status" class="query-summary">
-            Running <Ticking since={running.since} />
+            Running <ElapsedQueryTime since={running.since} />
           </span>
         </div>
       ) : outcome?.failure ? (

@@ -8,7 +8,7 @@ import { cancel, stateOf } from "./state";
 /** Query time is shown in tenths of a second. */
 const TICK_MS = 100;
 
-export function Ticking({ since }: { since: number }) {
+export function ElapsedQueryTime({ since }: { since: number }) {
   const [ms, setMs] = useState(performance.now() - since);
   useEffect(() => {
     const timer = setInterval(() => setMs(performance.now() - since), TICK_MS);

@@ -50,7 +50,7 @@ export function Side({ slug, onInsert, onLoaded }: Props) {
       <div class="query-panel" role="tabpanel" aria-label={tab.value}>
         {tab.value === "Tables" && <TableList slug={slug} onInsert={onInsert} />}
         {tab.value === "Saved" && <SavedList slug={slug} onLoaded={onLoaded} />}
-        {tab.value === "History" && <PastList slug={slug} onLoaded={onLoaded} />}
+        {tab.value === "History" && <HistoryList slug={slug} onLoaded={onLoaded} />}
       </div>
     </>
   );
@@ -98,7 +98,7 @@ function ending({ status, ms, rows }: HistoryEntry) {
   return <span title={counted(rows ?? 0, "row")}>{`${count(rows ?? 0)} ${rows === 1 ? "row" : "rows"}${took}`}</span>;
 }
 
-function PastList({ slug, onLoaded }: { slug: string; onLoaded: () => void }) {
+function HistoryList({ slug, onLoaded }: { slug: string; onLoaded: () => void }) {
   const { past } = stateOf(slug);
   const { data } = useQuery(savedQueriesQuery(slug));
   if (past.value.length === 0) {

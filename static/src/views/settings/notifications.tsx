@@ -85,7 +85,7 @@ function Sent({ page }: { page: NotificationPage }) {
   );
 }
 
-/** Targets of notifications, and sent ones. */
+/** Notification targets, and sent notifications. */
 export function Notifications() {
   const { data, error, refetch } = useQuery(notificationsQuery());
   return (

@@ -35,7 +35,7 @@ impl Written {
 /// The checker's input.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// Maximum number of charged starts of a job.
+    /// Maximum number of counted attempts of a job.
     pub attempts_max: u32,
     /// Ids of jobs that were acknowledged as queued.
     pub accepted: BTreeSet<String>,

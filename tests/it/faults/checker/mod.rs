@@ -47,7 +47,7 @@ pub enum Violation {
     /// A debounce window caused no job, or more than one.
     JobsOfWindow { pipeline: String, jobs: u64 },
     /// Jobs of a steady stream of events did not follow the debounce interval.
-    OutOfRhythm { after_ms: Vec<i64> },
+    DebounceIntervalMissed { after_ms: Vec<i64> },
     /// A round ended before it could be checked.
     Unchecked { scenario: String },
 }

@@ -70,7 +70,7 @@ fn commit(fence: u64) -> Written {
 }
 
 /// A job that completed correctly.
-fn sound() -> (History, Found) {
+fn completed_job() -> (History, Found) {
     let id = "j".to_owned();
     let history = History {
         attempts_max: 3,
@@ -94,7 +94,7 @@ fn sound() -> (History, Found) {
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut History, &mut Found)) -> Vec<Violation> {
-    let (mut history, mut found) = sound();
+    let (mut history, mut found) = completed_job();
     change(&mut history, &mut found);
     violations(&history, &found)
 }

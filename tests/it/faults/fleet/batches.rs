@@ -21,7 +21,7 @@ pub const LONG: [Scenario; 3] =
 const WINDOWS: usize = 2_000;
 const RACERS: usize = 8;
 /// Failpoints at which the workers die.
-const PLACES: [&str; 6] = [
+const CRASH_FAILPOINTS: [&str; 6] = [
     "worker::before_fire",
     "worker::fired",
     "worker::claimed",
@@ -46,7 +46,8 @@ pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> RoundR
     let mut round = Round::on_folder(seed, None);
     lay_out(&mut round, windows);
     let slugs: Vec<_> = round.pipelines.iter().map(|name| slug(name)).collect();
-    let failpoints = PLACES.map(|place| format!("{place}={}%return(kill)", f64::from(per_mille) / 10.0)).join(";");
+    let failpoints =
+        CRASH_FAILPOINTS.map(|place| format!("{place}={}%return(kill)", f64::from(per_mille) / 10.0)).join(";");
     for _ in 0..racers {
         round.worker(&[("FAILPOINTS", failpoints.clone())]);
     }
@@ -139,7 +140,7 @@ pub fn events(seed: u64, time: Duration) -> RoundReport {
     let expected = time.as_millis() as i64 / (BATCH_MS + SLACK_MS);
     if after.iter().any(is_odd) || (jobs.len() as i64) < expected {
         report.files.insert("rhythm.txt".into(), format!("events {came:?}\njobs {jobs:?}\nbetween jobs {apart:?}"));
-        report.violations.push(Violation::OutOfRhythm { after_ms: after });
+        report.violations.push(Violation::DebounceIntervalMissed { after_ms: after });
     }
     report
 }

@@ -13,13 +13,13 @@ const FULL: &str = "free some space";
 /// Message of a worker that takes no jobs because of it.
 const PAUSED: &str = "claims paused until it passes";
 /// Skip message where mounting is not permitted.
-pub const UNTRIED: &str = "not tried: no right to mount a disk";
+pub const MOUNT_NOT_PERMITTED: &str = "not tried: no right to mount a disk";
 
 fn untried() -> RoundReport {
-    RoundReport { notes: [(UNTRIED.to_owned(), 1)].into(), ..RoundReport::default() }
+    RoundReport { notes: [(MOUNT_NOT_PERMITTED.to_owned(), 1)].into(), ..RoundReport::default() }
 }
 
-pub fn store_full(seed: u64, much: u64) -> RoundReport {
+pub fn store_full(seed: u64, intensity: u64) -> RoundReport {
     let Some(disk) = Disk::mount(DISK_MIB) else { return untried() };
     let mut round = Round::on_folder(seed, Some(&disk.path().join("objects")));
     for n in 0..PIPELINES {
@@ -29,22 +29,22 @@ pub fn store_full(seed: u64, much: u64) -> RoundReport {
     for _ in 0..2 {
         round.worker(&[]);
     }
-    filled(round, &disk, "the store's disk full", much)
+    filled(round, &disk, "the store's disk full", intensity)
 }
 
-pub fn scratch_full(seed: u64, much: u64) -> RoundReport {
+pub fn scratch_full(seed: u64, intensity: u64) -> RoundReport {
     let Some(disk) = Disk::mount(DISK_MIB) else { return untried() };
     let mut round = Round::new(seed, PIPELINES);
     let scratch = disk.path().join("scratch");
     for _ in 0..2 {
         round.worker(&[("SVC_SCRATCH_DIR", scratch.display().to_string())]);
     }
-    filled(round, &disk, "scratch's disk full", much)
+    filled(round, &disk, "scratch's disk full", intensity)
 }
 
 /// Jobs that find the disk full wait, and complete once there is room.
-fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> RoundReport {
-    for _ in 0..much {
+fn filled(mut round: Round, disk: &Disk, fault: &str, intensity: u64) -> RoundReport {
+    for _ in 0..intensity {
         // Workers that paused since the last check take jobs again.
         round.until("the jobs to end", |round| round.is_idle());
         for n in 0..PIPELINES {

@@ -11,7 +11,7 @@ use super::round::{KILLED, LOCK_TTL, Round, STOPPED};
 use crate::support::site::slug;
 
 /// Every failpoint of a worker.
-const PLACES: [&str; 13] = [
+const CRASH_FAILPOINTS: [&str; 13] = [
     "worker::claimed",
     "worker::started",
     "convert::fetch",
@@ -80,17 +80,17 @@ fn start(round: &mut Round, failpoints: &[&str], fault: &str, wanted: u64, actio
     }
 }
 
-/// Runs until workers have crashed at each failpoint `much` times; each process crashes at one failpoint.
-pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
+/// Runs until workers have crashed at each failpoint `intensity` times; each process crashes at one failpoint.
+pub fn killed_at_every_failpoint(seed: u64, intensity: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
     // In the shortest round at the first arrival; otherwise after some or many.
-    let action = if much == 1 { "return(kill)" } else { "30%return(kill)" };
-    start(&mut round, &PLACES, KILLED, much, action);
+    let action = if intensity == 1 { "return(kill)" } else { "30%return(kill)" };
+    start(&mut round, &CRASH_FAILPOINTS, KILLED, intensity, action);
     let mut asked = 0;
-    while !is_done(&round, &PLACES, KILLED, much) {
+    while !is_done(&round, &CRASH_FAILPOINTS, KILLED, intensity) {
         ask(&mut round, &mut asked);
         for n in 0..WORKERS {
-            let place = next(&mut round, &PLACES, KILLED, much, action);
+            let place = next(&mut round, &CRASH_FAILPOINTS, KILLED, intensity, action);
             round.arm(n, place);
         }
         let pause = Duration::from_millis(100 + round.rng.below(500));
@@ -99,26 +99,29 @@ pub fn killed_at_every_failpoint(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-/// Runs until workers have paused at each failpoint, and during an upload, `much` times.
-pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
+/// Runs until workers have paused at each failpoint, and during an upload, `intensity` times.
+pub fn stopped_for_longer_than_the_lock(seed: u64, intensity: u64) -> RoundReport {
     let mut round = Round::new(seed, PIPELINES);
-    let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
-    start(&mut round, &PAUSE_FAILPOINTS, STOPPED, much, action);
+    let action = if intensity == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
+    start(&mut round, &PAUSE_FAILPOINTS, STOPPED, intensity, action);
     // The write arrives once the worker has lost its lock, and before the worker continues.
     let warehouse = round.site.env()["S3_BUCKET_WAREHOUSE"].clone();
     let (proxy, held_up) = holding(round.upstream(), &warehouse, LOCK_TTL + Duration::from_millis(500));
     round.worker(&[("OBJ_ENDPOINT_URL", proxy.url())]);
     let (mut asked, mut random) = (0, 0);
-    while !is_done(&round, &PAUSE_FAILPOINTS, STOPPED, much) || round.counted(MID_BODY) < much || random < much {
+    while !is_done(&round, &PAUSE_FAILPOINTS, STOPPED, intensity)
+        || round.counted(MID_BODY) < intensity
+        || random < intensity
+    {
         ask(&mut round, &mut asked);
-        held_up.armed.store(round.counted(MID_BODY) < much, Ordering::SeqCst);
+        held_up.armed.store(round.counted(MID_BODY) < intensity, Ordering::SeqCst);
         let pause = Duration::from_millis(100 + round.rng.below(500));
         round.pass(pause);
         if held_up.held.swap(false, Ordering::SeqCst) {
             round.signal(WORKERS, Signal::STOP);
             round.count(MID_BODY, 1);
         }
-        if random < much && round.rng.one_in(8) {
+        if random < intensity && round.rng.one_in(8) {
             // Pauses a worker at its current position.
             let n = round.rng.below(WORKERS as u64) as usize;
             round.signal(n, Signal::STOP);
@@ -128,7 +131,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> RoundReport {
         // A worker that paused is restarted with another failpoint.
         for n in std::mem::take(&mut round.resumed) {
             if n < WORKERS {
-                let place = next(&mut round, &PAUSE_FAILPOINTS, STOPPED, much, action);
+                let place = next(&mut round, &PAUSE_FAILPOINTS, STOPPED, intensity, action);
                 round.arm(n, place);
                 round.signal(n, Signal::TERM);
             }
@@ -153,6 +156,6 @@ fn all_failpoints_of_a_worker_are_listed() {
         }
     }
     let known: std::collections::BTreeSet<String> =
-        PLACES.iter().chain(&NOTIFICATION_FAILPOINTS).map(|place| (*place).to_owned()).collect();
+        CRASH_FAILPOINTS.iter().chain(&NOTIFICATION_FAILPOINTS).map(|place| (*place).to_owned()).collect();
     assert_eq!(found, known);
 }

@@ -36,7 +36,7 @@ fn quick(name: &str) {
     // Violations first: the logs are long and may be truncated.
     assert!(report.violations.is_empty(), "{:#?}\nseed {seed}\n{}", report.violations, logs.join("\n"));
     assert!(
-        report.jobs.accepted > 0 || report.notes.contains_key(disks::UNTRIED),
+        report.jobs.accepted > 0 || report.notes.contains_key(disks::MOUNT_NOT_PERMITTED),
         "nothing was done: {}",
         report.line()
     );

@@ -29,7 +29,7 @@ pub const ATTEMPTS_MAX: u32 = 5;
 pub const LOCK_TTL: Duration = Duration::from_millis(4_000);
 /// Longest wait for anything, plus a time per pipeline.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
-const PATIENCE_EACH: Duration = Duration::from_millis(900);
+const TIMEOUT_PER_PIPELINE: Duration = Duration::from_millis(900);
 /// Prefix of counters of faults at failpoints.
 pub const KILLED: &str = "kill -9 at ";
 pub const STOPPED: &str = "SIGSTOP at ";
@@ -260,7 +260,7 @@ impl Round {
 
     /// Keeps the workers running until a condition holds.
     pub fn until(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> bool) {
-        let patience = TEST_TIMEOUT + PATIENCE_EACH * self.pipelines.len() as u32;
+        let patience = TEST_TIMEOUT + TIMEOUT_PER_PIPELINE * self.pipelines.len() as u32;
         let until = Instant::now() + patience;
         while !look(self) {
             assert!(Instant::now() < until, "waited {} s for {what}", patience.as_secs());

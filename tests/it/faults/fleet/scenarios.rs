@@ -46,9 +46,9 @@ pub fn busy(seed: u64, jobs: u64) -> Round {
     round
 }
 
-fn redis_killed_and_paused(seed: u64, much: u64) -> RoundReport {
+fn redis_killed_and_paused(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 4);
-    for n in 0..2 * much {
+    for n in 0..2 * intensity {
         let pause = Duration::from_millis(300 + round.rng.below(1_500));
         round.pass(pause);
         if n % 2 == 0 {
@@ -70,9 +70,9 @@ fn redis_killed_and_paused(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-fn redis_without_its_data(seed: u64, much: u64) -> RoundReport {
+fn redis_without_its_data(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 4);
-    for _ in 0..much {
+    for _ in 0..intensity {
         let pause = Duration::from_millis(300 + round.rng.below(2_500));
         round.pass(pause);
         round.redis().kill();
@@ -87,9 +87,9 @@ fn redis_without_its_data(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-fn redis_out_of_memory(seed: u64, much: u64) -> RoundReport {
+fn redis_out_of_memory(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 4);
-    for _ in 0..much {
+    for _ in 0..intensity {
         round.redis().ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
         round.count("Redis out of memory", 1);
         let pause = Duration::from_millis(500 + round.rng.below(4_000));
@@ -101,9 +101,9 @@ fn redis_out_of_memory(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-fn connections_cut(seed: u64, much: u64) -> RoundReport {
+fn connections_cut(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 6);
-    for _ in 0..40 * much {
+    for _ in 0..40 * intensity {
         let late = Moment::LateReply(Duration::from_millis(round.rng.below(4_000)));
         let moments = [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late];
         let moment = moments[round.rng.below(5) as usize];
@@ -123,11 +123,11 @@ fn connections_cut(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-fn s3_with_random_faults(seed: u64, much: u64) -> RoundReport {
+fn s3_with_random_faults(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 3);
     let bad = FaultRates { status_500: 10, status_503: 10, slow: 30, reset: 15, lost_answer: 25, away: false };
     *round.proxy.rates.lock().unwrap() = bad;
-    for _ in 0..5 * much {
+    for _ in 0..5 * intensity {
         round.enqueue();
         let pause = Duration::from_millis(200 + round.rng.below(1_500));
         round.pass(pause);
@@ -135,20 +135,20 @@ fn s3_with_random_faults(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-fn s3_long_outage(seed: u64, much: u64) -> RoundReport {
+fn s3_long_outage(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 4);
     round.pass(Duration::from_millis(700));
     round.proxy.rates.lock().unwrap().away = true;
-    round.count("seconds without S3", 8 * much);
+    round.count("seconds without S3", 8 * intensity);
     round.enqueue();
     // Longer than the lock with its heartbeats, and than many retries of writing a record.
-    round.pass(Duration::from_secs(8 * much));
+    round.pass(Duration::from_secs(8 * intensity));
     round.proxy.rates.lock().unwrap().away = false;
     round.enqueue();
     round.check()
 }
 
-fn clocks_ten_minutes_off(seed: u64, much: u64) -> RoundReport {
+fn clocks_ten_minutes_off(seed: u64, intensity: u64) -> RoundReport {
     // One pipeline, so that workers with different clocks run after each other on the same files.
     let mut round = Round::new(seed, 1);
     for ahead in ["600000", "-600000", "0"] {
@@ -156,7 +156,7 @@ fn clocks_ten_minutes_off(seed: u64, much: u64) -> RoundReport {
         round.worker(&[("FAILPOINTS", failpoints)]);
     }
     round.count("clocks ten minutes off", 2);
-    for _ in 0..6 * much {
+    for _ in 0..6 * intensity {
         round.enqueue();
         let pause = Duration::from_millis(round.rng.below(700));
         round.pass(pause);
@@ -165,9 +165,9 @@ fn clocks_ten_minutes_off(seed: u64, much: u64) -> RoundReport {
     round.check()
 }
 
-fn repeated_stops(seed: u64, much: u64) -> RoundReport {
+fn repeated_stops(seed: u64, intensity: u64) -> RoundReport {
     let mut round = busy(seed, 4);
-    for _ in 0..6 * much {
+    for _ in 0..6 * intensity {
         round.enqueue();
         let pause = Duration::from_millis(100 + round.rng.below(500));
         round.pass(pause);
@@ -180,14 +180,14 @@ fn repeated_stops(seed: u64, much: u64) -> RoundReport {
         }
     }
     let report = round.check();
-    // A graceful stop doesn't charge an attempt.
+    // A graceful stop doesn't use an attempt.
     assert_eq!(report.jobs.failed, 0, "{:#?}", report.files.get("history.txt"));
     report
 }
 
 /// Stops and replaces each of three workers, one after the other, until all jobs have completed.
-fn rolling_restart(seed: u64, much: u64) -> RoundReport {
-    let jobs = 50 * much;
+fn rolling_restart(seed: u64, intensity: u64) -> RoundReport {
+    let jobs = 50 * intensity;
     let mut round = Round::new(seed, 5);
     for _ in 0..3 {
         round.worker(&[]);

@@ -29,7 +29,7 @@ fn of<T: Copy>(list: &[(&str, T)], name: &str) -> Option<T> {
 struct Settings {
     time: Duration,
     seed: u64,
-    much: u64,
+    intensity: u64,
     only: Option<String>,
     folder: PathBuf,
 }
@@ -44,7 +44,7 @@ impl Settings {
         Self {
             time: Duration::from_secs(60 * number("MINUTES", 30)),
             seed: number("SEED", 1),
-            much: number("MUCH", 3),
+            intensity: number("MUCH", 3),
             only: text("ONLY"),
             folder: text("FOLDER").expect("LAKEMILL_SOAK_FOLDER: scripts/soak sets it").into(),
         }
@@ -79,7 +79,7 @@ impl Soak {
         format!("{} of {}", minutes(self.began.elapsed()), minutes(self.settings.time))
     }
 
-    fn play(&self, (name, scenario): Scenario, much: u64) {
+    fn play(&self, (name, scenario): Scenario, intensity: u64) {
         let seed = {
             let mut book = self.book();
             book.seeds += 1;
@@ -87,7 +87,7 @@ impl Soak {
         };
         println!("[{}] {name}, seed {seed}: begins", self.time());
         let began = Instant::now();
-        let report = catch_unwind(AssertUnwindSafe(|| scenario(seed, much)));
+        let report = catch_unwind(AssertUnwindSafe(|| scenario(seed, intensity)));
         let report = report.unwrap_or_else(|_| RoundReport {
             violations: vec![Violation::Unchecked { scenario: format!("{name}, which panicked (see above)") }],
             ..RoundReport::default()
@@ -128,7 +128,7 @@ impl Soak {
                 let name = scenario.0;
                 if self.has_time_for(name) || (pass == 0 && alone) {
                     let full = of(&FULL, name).filter(|_| pass == 0 && !alone && name != CONCURRENT);
-                    self.play(*scenario, full.unwrap_or(self.settings.much));
+                    self.play(*scenario, full.unwrap_or(self.settings.intensity));
                     played = true;
                 } else if pass == 0 && (name != CONCURRENT || alone) {
                     unreached.push(name);

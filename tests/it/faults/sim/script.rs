@@ -29,7 +29,7 @@ const LOCK_TTL: Duration = Duration::from_secs(6);
 /// Duration of the faults.
 const ROUGH: Duration = Duration::from_secs(40);
 /// Time after the faults end within which all jobs must end.
-const CALM_MAX: Duration = Duration::from_secs(900);
+const RECOVERY_MAX: Duration = Duration::from_secs(900);
 /// Pause between two events, in ms.
 const PAUSE_MS: u64 = 2_500;
 
@@ -54,7 +54,7 @@ pub fn play(seed: u64, mutation: Mutation) -> SeedResult {
     let found = scheduler.drive(|| {
         play.lay_out();
         play.rough();
-        play.calm()
+        play.recover()
     });
     let (mut violations, found) = match found {
         Ok(found) => (violations(&world.history.lock().unwrap(), &found), found),
@@ -337,7 +337,7 @@ impl Play {
     }
 
     /// Without faults one worker completes all jobs.
-    fn calm(&self) -> Result<Found, Violation> {
+    fn recover(&self) -> Result<Found, Violation> {
         self.world.end_faults();
         self.scheduler().note(0, "the faults clears up".into());
         for slot in self.workers.lock().unwrap().iter() {
@@ -347,7 +347,7 @@ impl Play {
         }
         let slot = self.worker();
         self.workers.lock().unwrap()[0] = slot;
-        let until = self.scheduler().now() + CALM_MAX;
+        let until = self.scheduler().now() + RECOVERY_MAX;
         let mut quiet = 0;
         while quiet < 4 {
             self.world.pause(Duration::from_secs(3));

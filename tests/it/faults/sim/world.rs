@@ -21,7 +21,7 @@ const BEGIN_S: i64 = 1_700_000_000;
 /// Time since boot at the start.
 const BOOTED: Duration = Duration::from_secs(1_000);
 /// A wait address that is never woken.
-const NOWHERE: usize = 1;
+const NEVER_WOKEN: usize = 1;
 /// The wait address of consumers waiting for new entries.
 pub const CLAIMS: usize = 2;
 
@@ -242,7 +242,7 @@ impl World {
     /// Time passes while other threads run.
     pub fn pause(&self, time: Duration) {
         if let Some(thread) = simulation::current() {
-            thread.wait(NOWHERE, time);
+            thread.wait(NEVER_WOKEN, time);
         }
     }
 

@@ -87,7 +87,7 @@ test("files of two shapes become two tables of one pipeline", async ({ page }) =
     "people.csv": "name,age\nAnn,30\nBob,40\n",
   });
   await expect(page.getByText("The files have 2 different headers, so they become 2 tables.")).toBeVisible();
-  await page.getByLabel("Pipeline ID").fill("in-shapes");
+  await page.getByLabel("Slug").fill("in-shapes");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-shapes\/data\/sales/, SLOW);
   expect([await rowsOf(page, "in-shapes", "sales"), await rowsOf(page, "in-shapes", "people")]).toEqual([8, 2]);
@@ -128,7 +128,7 @@ test("a spreadsheet says what to do, and a zip of CSVs is opened", async ({ page
     .getByLabel("CSV files")
     .setInputFiles({ name: "all.zip", mimeType: "application/zip", buffer: Buffer.from(zip) });
   await expect(page.getByText("data-may.csv").first()).toBeVisible();
-  await page.getByLabel("Pipeline ID").fill("in-zip", SLOW);
+  await page.getByLabel("Slug").fill("in-zip", SLOW);
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-zip\/data\//, SLOW);
 });
@@ -139,7 +139,7 @@ test("a CSV beyond the upload limit goes up in compressed parts, and its correct
 }) => {
   await api.pipeline("in-large", config, { "orders/a.csv": csv(0, 1) });
   await page.goto("/p/in-large");
-  // Made within the page: 110 MB, of which each row is cut nowhere else than at its end.
+  // Generated within the page: 110 MB, which may be split only at the end of a row.
   const data = await page.evaluateHandle(() => {
     const line = `,${"x".repeat(1_000)}\n`;
     const pieces = Array.from({ length: 110_000 }, (_, at) => `${at + 1}${line}`);

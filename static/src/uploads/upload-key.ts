@@ -14,7 +14,7 @@ function fixedFolder(glob: string): string {
 }
 
 /** The key of a file below the pipeline's folder, so that one of the globs reads it; undefined if none does. */
-export function placeOf(globs: readonly string[], name: string): string | undefined {
+export function uploadKeyOf(globs: readonly string[], name: string): string | undefined {
   for (const glob of globs) {
     const key = fixedFolder(glob) + name;
     if (matcher([glob])(key)) return key;
@@ -28,7 +28,7 @@ export const globsToAdd = (table: string, name: string): string[] =>
 
 /** Whether the globs read compressed files of this name, too. */
 export const readsCompressed = (globs: readonly string[], name: string): boolean =>
-  compressionOf(name) === undefined && placeOf(globs, `${name}${COMPRESSION_ENDINGS[0]}`) !== undefined;
+  compressionOf(name) === undefined && uploadKeyOf(globs, `${name}${COMPRESSION_ENDINGS[0]}`) !== undefined;
 
 const wordsOf = (text: string): string[] =>
   text
@@ -42,7 +42,7 @@ export function likelyTable<T extends { name: string; globs: string[] }>(
   tables: readonly T[],
   name: string,
 ): T | undefined {
-  const reading = tables.filter(({ globs }) => placeOf(globs, name) !== undefined);
+  const reading = tables.filter(({ globs }) => uploadKeyOf(globs, name) !== undefined);
   if (reading.length <= 1) return reading[0] ?? (tables.length === 1 ? tables[0] : undefined);
   const words = new Set(wordsOf(withoutCompression(name)));
   const shared = (table: T) => wordsOf(table.name).filter((word) => words.has(word)).length;

@@ -23,7 +23,7 @@ async function everywhere(page: Page, slug: string, text: RegExp, label: string)
   await expect(page.locator(`[data-slug="${slug}"]`)).toContainText(label);
 }
 
-test("a config that isn't applied yet is told everywhere, with the run that applies it", async ({ page, api }) => {
+test("a config that isn't applied yet is shown in all views, with the run that applies it", async ({ page, api }) => {
   await api.pipeline("truth-config", config(), { "nums/a.csv": "n\n1\n2\n" });
   await api.put("/api/p/truth-config/config", config("renamed"));
   await everywhere(page, "truth-config", /Config changed, not applied yet/, "config not applied");
@@ -45,7 +45,10 @@ test("rows whose CSV was deleted are counted everywhere, and a run removes them"
   await expect(page.locator(".overview-sentence")).toContainText("up to date with 1 file", SLOW);
 });
 
-test("a file that a failed run left out is told in the table, in the lake and by the upload", async ({ page, api }) => {
+test("a file that a failed run left out is shown in the table, in the lake and by the upload", async ({
+  page,
+  api,
+}) => {
   await api.pipeline("truth-failed", config(), { "nums/a.csv": "n\n1\n" });
   await page.goto("/p/truth-failed/data/nums");
   const choosing = page.waitForEvent("filechooser");
@@ -70,7 +73,7 @@ test("a file that a failed run left out is told in the table, in the lake and by
   await expect(page.getByRole("link", { name: "run failed" })).toBeVisible();
 });
 
-test("a CSV that no table reads is told, and becomes a table of the pipeline", async ({ page, api }) => {
+test("a CSV that no table reads is reported, and becomes a table of the pipeline", async ({ page, api }) => {
   await api.pipeline("truth-unread", config(), { "nums/a.csv": "n\n1\n", "other.csv": "x,y\n1,2\n3,4\n" });
   await page.goto("/p/truth-unread");
   await expect(page.locator(".overview-sentence")).toContainText("1 CSV isn't read by any table: other.csv.");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { globsToAdd, likelyTable, placeOf, readsCompressed } from "./place";
+import { globsToAdd, likelyTable, uploadKeyOf, readsCompressed } from "./upload-key";
 
 describe("upload destination", () => {
   it.each([
@@ -12,11 +12,11 @@ describe("upload destination", () => {
     [["orders/*.csv"], "may.tsv", undefined],
     [["big.csv"], "other.csv", undefined],
     [["20??/x.csv"], "x.csv", undefined],
-  ])("in %j of %s is %s", (globs, name, key) => expect(placeOf(globs, name)).toBe(key));
+  ])("in %j of %s is %s", (globs, name, key) => expect(uploadKeyOf(globs, name)).toBe(key));
 
   it("can be found for globs with a folder of the table's name", () => {
     const globs = globsToAdd("orders", "may.tsv");
-    expect(placeOf(globs, "june.tsv")).toBe("orders/june.tsv");
+    expect(uploadKeyOf(globs, "june.tsv")).toBe("orders/june.tsv");
   });
 
   it("says whether compressed files are read", () => {
