@@ -86,7 +86,7 @@ test("files of two shapes become two tables of one pipeline", async ({ page }) =
     "sales_q2.csv": csv(4, 8),
     "people.csv": "name,age\nAnn,30\nBob,40\n",
   });
-  await expect(page.getByText("The files have 2 different headers, so they become 2 tables.")).toBeVisible();
+  await expect(page.getByText("The files differ in their columns or format, so they become 2 tables.")).toBeVisible();
   await page.getByLabel("Slug").fill("in-shapes");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-shapes\/data\/sales/, SLOW);

@@ -48,6 +48,8 @@ test("an empty workspace leads to the sample, whose first run is shown live", as
     await page.getByRole("link", { name: "Open dashboard punctuality" }).click();
     await expect(page).toHaveURL(/\/p\/flights\/dashboards\/punctuality$/);
     await expect(page.locator("[data-panel]").first()).toBeVisible();
+    // Before the service ends, which the page would report.
+    await page.goto("about:blank");
   } finally {
     await site.remove();
   }

@@ -397,7 +397,7 @@ fn columns_are_read_or_computed_with_or_without_a_header() {
         ("/columns/0/from", json!(-1), InvalidValue, "/columns/0/from", "found `-1`"),
         ("/columns/0/from", json!(70_000), Limit, "/columns/0/from", "found `70000`"),
         ("/columns/0/from", json!([]), InvalidValue, "/columns/0/from", "at least 1 item"),
-        ("/columns/0/timezone", json!("UTC"), TypeMismatch, "/columns/0/timezone", "timestamptz has"),
+        ("/columns/0/timezone", json!("UTC"), TypeMismatch, "/columns/0/timezone", "requires type timestamptz"),
         (
             "/columns/5",
             json!({ "name": "x", "type": "timestamptz", "timezone": "America/NewYork" }),

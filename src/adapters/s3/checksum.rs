@@ -9,8 +9,7 @@ use ureq::http::Method;
 use crate::config::Checksum;
 use crate::domain::digest::base64;
 
-use super::client::SectionReader;
-use super::request::{COPY_SOURCE_HEADER, Header, Payload, S3Request};
+use super::request::{COPY_SOURCE_HEADER, Header, Payload, S3Request, SectionReader};
 
 /// The checksum's header, in requests with a body and in their responses.
 pub(super) fn header_name(checksum: Checksum) -> &'static str {

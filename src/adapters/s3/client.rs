@@ -4,9 +4,7 @@
 //! second of it left.
 //! Must not: read the environment, or follow redirects to addresses.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,8 +24,8 @@ use super::checksum;
 use super::expiry::{self, DATE_WINDOW, Validity};
 use super::failure::RequestError;
 use super::options::{S3OpenError, S3Options, Timeouts};
-use super::redirect::{Redirects, Target};
-use super::request::{Header, Payload, S3Request};
+use super::redirect::{Redirects, RegionalEndpoint};
+use super::request::{Header, Payload, S3Request, SectionReader};
 use super::resolve::CachingResolver;
 use super::response::StoreResponse;
 use super::sign::{Unsigned, encode_path};
@@ -59,7 +57,7 @@ pub(super) struct Client {
     pub(super) credentials: Arc<Credentials>,
     pub(super) options: S3Options,
     /// As configured.
-    target: Arc<Target>,
+    target: Arc<RegionalEndpoint>,
     pub(super) redirects: Redirects,
     store_clock: StoreClock,
     /// Whether the store is known to reject old dates.
@@ -85,7 +83,7 @@ impl Client {
         let credentials = Arc::new(Credentials::new(options.credentials.clone(), &options.network)?);
         let agent = Agent::with_parts(config, DefaultConnector::default(), CachingResolver::default());
         let (store_clock, rejects_old_dates) = (StoreClock::default(), AtomicBool::new(false));
-        let target = Arc::new(Target { endpoint: options.endpoint.clone(), region: options.region.clone() });
+        let target = Arc::new(RegionalEndpoint { endpoint: options.endpoint.clone(), region: options.region.clone() });
         let redirects = Redirects::default();
         Ok(Self { agent, credentials, options, target, redirects, store_clock, rejects_old_dates })
     }
@@ -175,7 +173,7 @@ impl Client {
     fn send_signed(
         &self,
         request: &S3Request<'_>,
-        target: &Target,
+        target: &RegionalEndpoint,
         dated: DateTime<Utc>,
         connection: Connection,
         keys: &SigningKeys,
@@ -214,7 +212,7 @@ impl Client {
     fn sign(
         &self,
         request: &S3Request<'_>,
-        target: &Target,
+        target: &RegionalEndpoint,
         headers: &[Header],
         validity: Validity,
         keys: &SigningKeys,
@@ -313,29 +311,6 @@ fn address(options: &S3Options, endpoint: &str, bucket: Bucket, key: &str) -> St
             let slash = if key.is_empty() { "" } else { "/" };
             format!("{endpoint}/{}{slash}{key}", encode_path(bucket))
         }
-    }
-}
-
-/// Reads a part of a file without moving its position, so that parts can be read concurrently.
-pub(super) struct SectionReader<'a> {
-    pub(super) file: &'a File,
-    pub(super) at: u64,
-    pub(super) left: u64,
-}
-
-impl Read for SectionReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        if wanted == 0 {
-            return Ok(0);
-        }
-        let read = self.file.read_at(&mut buffer[..wanted], self.at)?;
-        if read == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file was truncated while it was sent"));
-        }
-        self.at += read as u64;
-        self.left -= read as u64;
-        Ok(read)
     }
 }
 

@@ -19,26 +19,26 @@ const DOMAINS: [(&str, bool); 2] = [(".amazonaws.com", false), (".amazonaws.com.
 
 /// Where the requests of a bucket go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct RegionalEndpoint {
     pub(super) endpoint: String,
     pub(super) region: String,
 }
 
 /// What is known of each bucket's region.
 #[derive(Default)]
-pub(super) struct Redirects([Mutex<Option<Arc<Target>>>; Bucket::ALL.len()]);
+pub(super) struct Redirects([Mutex<Option<Arc<RegionalEndpoint>>>; Bucket::ALL.len()]);
 
 impl Redirects {
-    pub(super) fn of(&self, bucket: Bucket) -> Option<Arc<Target>> {
+    pub(super) fn of(&self, bucket: Bucket) -> Option<Arc<RegionalEndpoint>> {
         self.0[bucket_index(bucket)].lock().clone()
     }
 
-    pub(super) fn remember(&self, bucket: Bucket, target: Target) {
+    pub(super) fn remember(&self, bucket: Bucket, target: RegionalEndpoint) {
         *self.0[bucket_index(bucket)].lock() = Some(Arc::new(target));
     }
 }
 
-impl Target {
+impl RegionalEndpoint {
     /// The target of a request that was rejected because its bucket is in another region.
     pub(super) fn redirected(&self, rejection: &StoreRejection) -> Option<Self> {
         let region = rejection.region.as_deref().filter(|region| is_region(region) && *region != self.region)?;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn redirected(endpoint: &str, status: u16, code: &str, region: &str) -> Option<String> {
-        let target = Target { endpoint: endpoint.into(), region: "eu-central-1".into() };
+        let target = RegionalEndpoint { endpoint: endpoint.into(), region: "eu-central-1".into() };
         let (code, region) = (code.to_owned(), Some(region.to_owned()));
         let rejection = StoreRejection { status, code, region, ..StoreRejection::default() };
         target.redirected(&rejection).map(|target| format!("{} {}", target.endpoint, target.region))

@@ -1,6 +1,8 @@
 //! A request to the store, before it is signed.
 
 use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use ureq::http::Method;
@@ -23,6 +25,29 @@ pub(super) enum Payload<'a> {
     None,
     Bytes(&'a [u8]),
     Section { file: &'a File, start: u64, length: u64 },
+}
+
+/// Reads a part of a file without moving its position, so that parts can be read concurrently.
+pub(super) struct SectionReader<'a> {
+    pub(super) file: &'a File,
+    pub(super) at: u64,
+    pub(super) left: u64,
+}
+
+impl Read for SectionReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let read = self.file.read_at(&mut buffer[..wanted], self.at)?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file was truncated while it was sent"));
+        }
+        self.at += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
 }
 
 /// The body of an object to write.

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::prepared::PreparedTable;
 use super::update::UpdatedGroup;
 use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::pipeline::RejectLimits;
 use crate::engine::convert::SourceOutcome;
 
 /// Checks that every byte and every row read of a source is accounted for.
@@ -138,18 +139,39 @@ pub(super) fn check_reject_limits(tables: &[PreparedTable]) -> Result<(), RunErr
         let limits = table.limits;
         if !limits.allow(rejected, read) {
             exceeded.push(format!(
-                "table `{}`: {rejected} of {read} rows rejected, expected at most {} rows or a ratio of {}",
-                table.name, limits.max_rows, limits.max_ratio
+                "table `{}`: {rejected} of {read} rows rejected; its `rejects` {}",
+                table.name,
+                allowed(limits)
             ));
         }
     }
     if exceeded.is_empty() { Ok(()) } else { Err(RunError::new(RunErrorCode::TooManyRejects, exceeded.join("; "))) }
 }
 
+fn allowed(limits: RejectLimits) -> String {
+    let RejectLimits { max_rows, max_ratio } = limits;
+    let percent = (max_ratio * 1e6).round() / 1e4;
+    match (max_rows, max_ratio > 0.0) {
+        (0, false) => "allows none".to_owned(),
+        (_, false) => format!("allows {max_rows}"),
+        (0, true) => format!("allows {percent}% of them"),
+        (_, true) => format!("allows {max_rows}, or {percent}% of them"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::job::SourceResult;
+
+    #[test]
+    fn allowed_rejects_are_rows_or_a_share() {
+        let allowed = |max_rows, max_ratio| allowed(RejectLimits { max_rows, max_ratio });
+        assert_eq!(allowed(0, 0.0), "allows none");
+        assert_eq!(allowed(5, 0.0), "allows 5");
+        assert_eq!(allowed(0, 0.25), "allows 25% of them");
+        assert_eq!(allowed(5, 0.005), "allows 5, or 0.5% of them");
+    }
 
     /// A source with 12 bytes of text and two rows, of which one is written and one filtered.
     fn outcome() -> SourceOutcome {

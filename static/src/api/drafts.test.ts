@@ -1,13 +1,18 @@
 import { expect, it } from "vitest";
-import { newDraft, ofFile } from "./drafts";
+import { newDraft, ofFiles } from "./drafts";
 import { ApiFailure } from "./failure";
 
-it("a failure about a sample names the file, and no temporary key", () => {
-  const said = (message: string) => ofFile(new ApiFailure(400, "invalid_request", message), "Q1 Bericht.pdf").message;
-  expect(said(`not a CSV: \`pipelines/${newDraft()}/.Q1 Bericht.txt\`: it is a PDF file`)).toBe(
-    "not a CSV: `Q1 Bericht.pdf`: it is a PDF file",
+const draft = `pipelines/${newDraft()}`;
+const samples = [
+  { key: `${draft}/.Q1 Bericht.csv`, name: "Q1 Bericht.csv" },
+  { key: `${draft}/.Q2.1.csv`, name: "Q2.csv.gz" },
+];
+const said = (message: string) => ofFiles(new ApiFailure(400, "invalid_request", message), samples, "a.pdf").message;
+
+it("a failure about a sample names its file, and no temporary key", () => {
+  expect(said(`not a CSV: \`${draft}/.Q2.1.csv\`: it is a PDF file`)).toBe("not a CSV: `Q2.csv.gz`: it is a PDF file");
+  expect(said("`.Q1 Bericht.csv` does not fit table `x`: it has no column `a.b`")).toBe(
+    "`Q1 Bericht.csv` does not fit table `x`: it has no column `a.b`",
   );
-  expect(said("`.Q1 Bericht.txt` does not fit table `x`: it has no column `a.b`")).toBe(
-    "`Q1 Bericht.pdf` does not fit table `x`: it has no column `a.b`",
-  );
+  expect(said(`not a CSV: \`${draft}/.other.txt\`: it is a PDF file`)).toBe("not a CSV: `a.pdf`: it is a PDF file");
 });

@@ -1076,7 +1076,7 @@ export interface components {
         Store: {
             /** @description `folder` or `s3`. */
             kind: string;
-            /** @description Host and port of the server; null where objects lie in a folder. */
+            /** @description Host and port of the server; null if the objects are in a folder. */
             endpoint: string | null;
             buckets: components["schemas"]["Buckets"];
         };
@@ -1822,7 +1822,7 @@ export interface components {
             silent_ms?: number | null;
         };
         /**
-         * @description The statuses of the contract.
+         * @description The statuses of a job, as in the HTTP API and in records.
          * @enum {string}
          */
         JobStatus: "queued" | "running" | "completed" | "failed";
@@ -2171,7 +2171,7 @@ export interface components {
             partitions_total: number;
             /** @description The file of its rejected rows, if any. */
             rejects: string | null;
-            /** @description Columns of its header that the table has not. */
+            /** @description Columns of its header that the table does not have. */
             extra_columns: string[];
         };
         /** @description A file of the table. */
@@ -2275,7 +2275,7 @@ export interface components {
             pipelines: components["schemas"]["Detail"][];
             /** @description More pipelines exist. */
             truncated: boolean;
-            /** @description RecentJobs jobs of some pipelines are missing, since reading them would take too long; retry. */
+            /** @description Recent jobs of some pipelines are missing, since reading them would take too long; retry. */
             recent_truncated: boolean;
         };
         Detail: {
@@ -3297,7 +3297,7 @@ export interface operations {
                 strict?: boolean;
                 /** @description whether to check without saving */
                 dry_run?: boolean;
-                /** @description the version that this save restores; noted if the config is that version's */
+                /** @description the version that this save restores; recorded in the history if the content equals that version */
                 restores?: number;
             };
             header?: {
@@ -6440,7 +6440,7 @@ export interface operations {
                 file?: string;
                 /** @description one partition, as `day=2013-01-01` */
                 partition?: string;
-                /** @description sources with this column, which the table has not; as the header has it */
+                /** @description only sources whose header has this column, which the table does not have; spelled as in the header */
                 extra_column?: string;
                 /** @description page size, for sources and for files: at most 1000, 100 by default */
                 limit?: number;

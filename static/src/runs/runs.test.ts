@@ -67,6 +67,10 @@ describe("run outcome", () => {
       "completed: 336,776 rows in 3.2 s",
       { duration_ms: 3_200, progress: progress ?? null, result: { tables: { a: table({ partitions_written: 1 }) } } },
     ],
+    [
+      "completed: rows removed in 3.2 s",
+      { duration_ms: 3_200, result: { tables: { a: table({ partitions_written: 1 }) } } },
+    ],
     ["completed: no changes in 3.2 s", { duration_ms: 3_200, result: { tables: { a: table({}) } } }],
     ["failed: no such file", { status: "failed", error: error("no_input", "", "no such file") }],
     ["cancelled", { status: "failed", error: error("cancelled") }],

@@ -78,7 +78,8 @@ export function outcomeText(job: Job): string {
     return `failed: ${job.error?.message ?? "unknown cause"}`;
   }
   if (!changedAnything(job)) return `completed: no changes${took}`;
-  return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;
+  const read = job.progress?.rows_read ?? 0;
+  return read === 0 ? `completed: rows removed${took}` : `completed: ${counted(read, "row")}${took}`;
 }
 
 /** Whether a failed job may have published some of its tables. */

@@ -38,6 +38,7 @@ export function checkedOf(
 
 /** The text for a table without rejected rows. */
 export function readable({ read, files }: Checked, complete: boolean): string {
+  if (read === 0 && complete) return files > 1 ? "The files have no rows." : "The file has a header and no rows.";
   const rows = counted(read, "row");
   const of = files > 1 ? ` of ${counted(files, "file")}` : "";
   return complete ? `All ${rows}${of} can be read.` : `Checked ${rows}${of}: all can be read. Others weren't checked.`;

@@ -150,6 +150,16 @@ describe("effect of the next run", () => {
     expect(changes(before, config({ ...table, columns: [{ name: "x", type: "int16" }] }))).toEqual(["shape"]);
     expect(changes(before, config({ ...table, partition_by: ["x"] }))).toEqual(["shape"]);
     expect(changes(before, config({ ...table, rejects: { max_rows: 5 } }))).toEqual(["quiet"]);
+    for (const setting of [
+      { keep_history: "30d" },
+      { freshness: "26h" },
+      { publish: ["delta"] },
+      { when_removed: "keep_rows" },
+      { empty_files: "fail" },
+      { parquet: { readers: ["duckdb"] } },
+    ])
+      expect(changes(before, config({ ...table, ...setting }))).toEqual(["quiet"]);
+    expect(changes(before, config({ ...table, parquet: { row_group_rows: 5_000 } }))).toEqual(["rebuilt"]);
     expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x", on_fail: "warn" }] }))).toEqual([
       "quiet",
     ]);

@@ -58,8 +58,11 @@ interface Mapping {
 }
 
 function mappingOf(value: Members, schema: Schema | undefined): Mapping | undefined {
-  const { table, files, rejects, checks, ...rest } = withoutDefaults(value, schema) as Members;
+  const { table, files, rejects, checks, when_removed, keep_history, freshness, publish, empty_files, ...others } =
+    withoutDefaults(value, schema) as Members;
   if (typeof table !== "string") return undefined;
+  const { readers, ...parquet } = isMembers(others.parquet) ? others.parquet : {};
+  const rest: Members = { ...others, parquet };
   const listed = Array.isArray(checks) ? (checks as unknown[]) : [];
   const isQuiet = (check: unknown) => isMembers(check) && check.on_fail === "warn";
   const columns = Array.isArray(rest.columns) ? (rest.columns as unknown[]) : [];
@@ -67,7 +70,7 @@ function mappingOf(value: Members, schema: Schema | undefined): Mapping | undefi
   return {
     table,
     files,
-    quiet: [rejects, listed.filter(isQuiet)],
+    quiet: [rejects, listed.filter(isQuiet), when_removed, keep_history, freshness, publish, empty_files, readers],
     columns: named.sort(),
     partitioning: rest.partition_by,
     rest: [rest, listed.filter((check) => !isQuiet(check))],
@@ -140,7 +143,7 @@ export function outlookText(one: Outlook): string {
     case "files":
       return "reads different files; rows of newly matching files are added, rows of files that no longer match are removed.";
     case "quiet":
-      return "isn't rebuilt; changes to warnings and allowed rejected rows apply from the next run.";
+      return "isn't rebuilt; the changed settings apply from the next run.";
     case "unapplied":
       return "was changed by a saved config that isn't applied yet; the next run applies it.";
     case "sources": {

@@ -264,8 +264,8 @@ function Restore({
         current version is kept, too.
       </p>
       <p>
-        The next run brings the table up to date with the CSVs in the lake. To keep the restored rows, remove or correct
-        the CSVs that changed them.
+        The next run brings the table up to date with the CSVs in the lake. To keep the restored rows, undo the changes
+        of the CSVs, too.
       </p>
       {waiting && <Note>A run is in progress. The version will be restored when the run ends.</Note>}
     </Confirm>

@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { ofFile } from "../../api/drafts";
 import { pipelinesQuery, statusQuery } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Checkbox, SelectField, TextField } from "../../components/field";
@@ -147,9 +146,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
       <SourceLine groups={groups} lakeKey={lakeKey} locked={locked} onOther={onOther} />
       {all.length > 1 && (
         <>
-          <Note>
-            The files have {counted(all.length, "different header")}, so they become {counted(all.length, "table")}.
-          </Note>
+          <Note>The files differ in their columns or format, so they become {counted(all.length, "table")}.</Note>
           <nav class="tabs new-tabs" aria-label="New tables">
             {all.map((group, at) => (
               <button
@@ -283,16 +280,16 @@ function ProposedTable({ group, lakeKey, taken, locked, nameLocked, onOther, onD
   const name = source.kind === "files" ? (source.files[0]?.name ?? "") : source.key;
   if (!proposal || proposal.phase === "staging" || proposal.phase === "inferring")
     return <AnalysisPending name={name} proposal={proposal} />;
+  const several = source.kind === "files" && source.files.length > 1;
   if (proposal.phase === "failed")
     return (
       <Failed
-        title={`${name} couldn't be read`}
-        error={ofFile(proposal.error, name)}
+        title={several ? "The files couldn't be read as one table" : `${name} couldn't be read`}
+        error={proposal.error}
         onRetry={again}
         actions={<Button onClick={onOther}>Choose another file</Button>}
       />
     );
-  const several = source.kind === "files" && source.files.length > 1;
   return (
     <TableForm
       key={proposal.staged.key}

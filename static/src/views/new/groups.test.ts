@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonStem, groupsOf, shapeKey, seriesOf } from "./groups";
+import { commonStem, groupsOf, readFirstLine, seriesOf } from "./groups";
 
 const file = (name: string, text: string) => new File([text], name);
 
@@ -16,8 +16,21 @@ describe("several files", () => {
     ]);
   });
   it("without headers are grouped by number of columns", () => {
-    expect(shapeKey("1,a,2024-01-01")).toBe(shapeKey("2,b,2024-02-01"));
-    expect(shapeKey("1,a")).not.toBe(shapeKey("1,a,b"));
+    expect(readFirstLine("1,a,2024-01-01")).toEqual(readFirstLine("2,b,2024-02-01"));
+    expect(readFirstLine("1,a")).not.toEqual(readFirstLine("1,a,b"));
+  });
+  it("with one header and two delimiters become two groups", async () => {
+    const groups = await groupsOf([
+      file("east.csv", "id,total\n1,2\n"),
+      file("south.csv", "id;total\n1;2\n"),
+      file("west.csv", "id,total\n1,2\n"),
+    ]);
+    expect(groups.map(({ files }) => files.map(({ name }) => name))).toEqual([["east.csv", "west.csv"], ["south.csv"]]);
+  });
+  it("have the delimiter that separates most names", () => {
+    expect(readFirstLine('"a;b;c;d",e').delimiter).toBe(",");
+    expect(readFirstLine("Order ID|Amount, USD|Day").header).toEqual(["order id", "amount, usd", "day"]);
+    expect(readFirstLine("id").width).toBe(1);
   });
   it("name the table by their common prefix", () => {
     const named = (...names: string[]) => commonStem(names.map((name) => ({ name })));

@@ -8,22 +8,31 @@ export interface Group {
   files: File[];
 }
 
-const CELL_ENDS = /[,;\t|]/;
+const DELIMITERS = [",", ";", "\t", "|"] as const;
 const VALUE = /^"?[-+($€£]*\d/;
 
-/** What files of one table have in common in their first line: the header, or the number of cells where it is data. */
-export function shapeKey(line: string): string {
+interface FirstLine {
+  delimiter: string;
+  /** Number of cells. */
+  width: number;
+  /** Names in the header, in lower case and in order; undefined where the line is data. */
+  header: string[] | undefined;
+}
+
+/** What files of one table have in common in their first line: a table has one delimiter. */
+export function readFirstLine(line: string): FirstLine {
   const text = line.replace(/^(\u00ef\u00bb\u00bf|\u00ff\u00fe|\u00fe\u00ff)/, "").replaceAll("\u0000", "");
-  const cells = text.split(CELL_ENDS);
-  if (cells.some((cell) => VALUE.test(cell.trim()))) return `${cells.length} cells`;
-  return cells
-    .map((cell) =>
-      cell
-        .trim()
-        .replace(/^"(.*)"$/, "$1")
-        .toLowerCase(),
-    )
-    .join("\u001f");
+  const unquoted = text.replace(/"[^"]*"/g, "");
+  const counts = DELIMITERS.map((sign) => unquoted.split(sign).length);
+  const delimiter = DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ",";
+  const cells = text.split(delimiter).map((cell) => cell.trim());
+  const names = cells.map((cell) => cell.replace(/^"(.*)"$/, "$1").toLowerCase());
+  return { delimiter, width: cells.length, header: cells.some((cell) => VALUE.test(cell)) ? undefined : names };
+}
+
+function isSameShape(one: FirstLine, other: FirstLine): boolean {
+  if (one.delimiter !== other.delimiter || one.width !== other.width) return false;
+  return one.header?.join("\u001f") === other.header?.join("\u001f");
 }
 
 const MONTHS = /(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*$/;
@@ -39,18 +48,17 @@ export const seriesOf = (name: string): string =>
     .trim();
 
 interface Shape {
-  key: string;
-  /** Names in the header; undefined where the first line is data. */
-  cells: ReadonlySet<string> | undefined;
+  line: FirstLine;
   series: string;
   files: File[];
 }
 
 /** Whether files of one series have most columns in common: later ones may have more. */
 function isSimilar(one: Shape, other: Shape): boolean {
-  if (!one.cells || !other.cells || one.series !== other.series) return false;
-  const shared = [...one.cells].filter((cell) => other.cells?.has(cell)).length;
-  return shared > 0 && shared * 2 >= Math.max(one.cells.size, other.cells.size);
+  if (one.line.delimiter !== other.line.delimiter || one.series !== other.series) return false;
+  const [names, others] = [new Set(one.line.header), new Set(other.line.header)];
+  const shared = [...names].filter((name) => others.has(name)).length;
+  return shared > 0 && shared * 2 >= Math.max(names.size, others.size);
 }
 
 /**
@@ -66,10 +74,8 @@ export async function groupsOf(files: readonly File[]): Promise<Group[]> {
       unknown.push(file);
       continue;
     }
-    const key = shapeKey(line);
-    const cells = key.endsWith(" cells") ? undefined : new Set(key.split("\u001f"));
-    const shape: Shape = { key, cells, series: seriesOf(file.name), files: [file] };
-    const known = shapes.find((one) => one.key === key || isSimilar(one, shape));
+    const shape: Shape = { line: readFirstLine(line), series: seriesOf(file.name), files: [file] };
+    const known = shapes.find((one) => isSameShape(one.line, shape.line) || isSimilar(one, shape));
     if (known) known.files.push(file);
     else shapes.push(shape);
   }

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { signal, useSignal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
+import { ofFiles } from "../../api/drafts";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
 import { keepAlive, release, stage, stagePiece, sweep, type Source, type Staged } from "./staging";
@@ -83,7 +84,9 @@ class Work {
       const complete = ready.inferred.sample.whole && samples.every(({ whole }) => whole) && samples.length >= files;
       this.publish({ phase: "ready", staged, tail, complete, ...ready });
     } catch (error) {
-      this.publish({ phase: "failed", error: asFailure(error) });
+      const { source, staged } = this;
+      const name = source.kind === "files" ? (source.files[0]?.name ?? "") : source.key;
+      this.publish({ phase: "failed", error: ofFiles(asFailure(error), staged, name) });
     }
   }
 
