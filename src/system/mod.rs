@@ -29,3 +29,31 @@ pub fn disk_space(folder: &Path) -> Option<(u64, u64)> {
     }
     Some((found.f_bavail.saturating_mul(found.f_frsize), total))
 }
+
+/// Bytes of memory that the machine can give to processes without swapping; `None` if unknown.
+pub fn available_memory() -> Option<u64> {
+    #[cfg(feature = "failpoints")]
+    if let Some(bytes) = crate::runtime::failpoint::number("memory::available_bytes") {
+        return Some(bytes.unsigned_abs());
+    }
+    available_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+/// `MemAvailable:   12345 kB` of `/proc/meminfo`; the unit is 1,024 bytes.
+fn available_bytes(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1_024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn available_memory_is_read_from_meminfo() {
+        let text = "MemTotal:       24628512 kB\nMemFree:          312 kB\nMemAvailable:    2048 kB\n";
+        assert_eq!(available_bytes(text), Some(2 << 20));
+        assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
+        assert_eq!(available_bytes("MemAvailable: many kB\n"), None);
+    }
+}

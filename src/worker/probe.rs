@@ -22,6 +22,7 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 use crate::runtime::WatchedThread;
 use crate::runtime::threads::Instant;
+use crate::system::available_memory;
 
 /// Free space that scratch must have, unless an eighth of its file system is less.
 const SCRATCH_FREE_BYTES_MIN: u64 = RUN_MEMORY_BYTES_MIN;
@@ -155,7 +156,7 @@ fn reserve(mut file: &File, bytes: u64) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Starts a thread, opens descriptors and allocates memory.
+/// Starts a thread, opens descriptors, allocates memory, and checks how much is available.
 fn host() -> io::Result<()> {
     let failed = |what: &str, error: &dyn std::fmt::Display| io::Error::other(format!("{what}: {error}"));
     let thread = std::thread::Builder::new().name("probe".into()).spawn(|| {});
@@ -165,7 +166,15 @@ fn host() -> io::Result<()> {
     let open = (0..DESCRIPTORS).map(|_| File::open("/dev/null")).collect::<io::Result<Vec<_>>>();
     open.map_err(|error| failed(&format!("opening {DESCRIPTORS} files"), &error))?;
     let allocated = Vec::<u8>::new().try_reserve_exact(MEMORY_BYTES);
-    allocated.map_err(|error| failed(&format!("allocating {} MiB", MEMORY_BYTES >> 20), &error))
+    allocated.map_err(|error| failed(&format!("allocating {} MiB", MEMORY_BYTES >> 20), &error))?;
+    // The kernel reserves addresses beyond its memory.
+    match available_memory() {
+        Some(bytes) if bytes < MEMORY_BYTES as u64 => {
+            let (found, expected) = (bytes >> 20, MEMORY_BYTES >> 20);
+            Err(io::Error::other(format!("{found} MiB of memory are available, expected {expected} MiB")))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ fn slow_reader_blocks_only_its_child() {
             Err(error) => break error,
         }
     };
-    assert!(failed.to_string().contains("too long"), "{failed}");
+    assert!(failed.to_string().contains("time limit"), "{failed}");
     assert!(watch.most() < RESIDENT_MAX);
     drop(unread);
     site.works();

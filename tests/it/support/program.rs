@@ -250,7 +250,7 @@ pub fn call(command: &mut Command) -> CommandOutput {
 }
 
 /// `VmHWM` of a `/proc/PID/status`.
-fn peak_bytes(status: &str) -> Option<u64> {
+pub fn peak_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }

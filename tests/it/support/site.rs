@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::children::Reaped as _;
 use super::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
 use super::lake::in_memory_folder;
-use super::program::{lakemill, mapping};
+use super::program::{lakemill, mapping, peak_bytes};
 use super::redis_server::RedisServer;
 use super::s3_server::{S3Server, moto, s3s_fs};
 
@@ -471,6 +471,9 @@ pub fn await_that(what: &str, mut look: impl FnMut() -> bool) {
     await_some(what, || look().then_some(()));
 }
 
+/// Memory beyond its usual size that hostile input may take in a service, in bytes.
+pub const HOSTILE_MEMORY_BYTES_MAX: u64 = 400 << 20;
+
 /// A `lakemill worker` or `web`; killed when dropped.
 pub struct Service {
     child: Child,
@@ -480,6 +483,12 @@ pub struct Service {
 impl Service {
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The largest memory that it had resident so far, in bytes, without its child processes.
+    pub fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        peak_bytes(&status).expect("a process that runs")
     }
 
     /// Its log so far.

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use super::lifecycle::{assert_nothing_to_do, content, file_of, has_run, kill_at, lay_out, objects, repeat, slugs};
 use super::on_both;
 use crate::support::browser::{Browser, Reply};
-use crate::support::site::{Kind, Site, await_some, await_that};
+use crate::support::manifests::replace_file;
+use crate::support::parquet_bombs;
+use crate::support::site::{Kind, Site, await_some, await_that, slug};
 
 const BOUNDARY: &str = "----boundary-of-tests";
 
@@ -131,6 +133,29 @@ fn first_run_after_an_import_repairs_mismatched_tables() {
     import_as(&browser, "q", &export(&browser, "p")).ok();
     has_run(&site, &["q"]);
     assert_eq!(content(&site, "q")[&file], good[&file]);
+}
+
+#[test]
+fn imported_parquet_files_are_never_parsed_by_the_worker() {
+    let site = Site::new(Kind::Embedded);
+    lay_out(&site, "p");
+    let (_worker, web) = site.worker_and_web();
+    has_run(&site, &["p"]);
+    let file = file_of(&content(&site, "p"), "a=x").unwrap();
+    let browser = Browser::log_in(&web);
+    for (at, (what, bomb)) in parquet_bombs::all().into_iter().enumerate() {
+        replace_file(&*site.store, &slug("p"), "t", file.strip_prefix("warehouse/").unwrap(), &bomb);
+        let name = format!("q-{at}");
+        import_as(&browser, &name, &export(&browser, "p")).ok();
+        // The file has the digest that its manifest has.
+        assert_nothing_to_do(&site, &name);
+        // Stored rows of the partition would be merged with the new one.
+        site.put(&name, "in/3.csv", "a,b\nx,9\n");
+        has_run(&site, &[&name]);
+        let query = json!({ "sql": "SELECT b FROM t WHERE a = 'x' ORDER BY b" });
+        let reply = browser.post(&format!("/api/p/{name}/query"), &query).ok();
+        assert_eq!(reply.json()["rows"], json!([[1], [3], [9]]), "{what}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::browser::{Browser, Reply};
 use crate::support::children::Reaped as _;
 use crate::support::program::lakemill;
-use crate::support::site::{Kind, Site, await_that};
+use crate::support::site::{HOSTILE_MEMORY_BYTES_MAX, Kind, Site, await_that};
 
 use super::{is_stopped, on_both};
 
@@ -421,6 +421,25 @@ fn invalid_names_and_unknown_pipelines_are_rejected() {
         }
     }
     assert_eq!(keys(&site), Vec::<String>::new());
+}
+
+#[test]
+fn chain_of_merges_takes_little_memory() {
+    let site = Site::new(Kind::Embedded);
+    configure(&site);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let path = format!("{ONE}/validate");
+    browser.send("POST", &path, &[YAML], TRIPS.as_bytes()).ok();
+    let peak = web.peak_bytes();
+    let mut text = String::from("x-a:\n- &m0 {a: }\n");
+    for at in 0..8_000 {
+        text.push_str(&format!("- &m{} {{<<: *m{at}, b{at}: }}\n", at + 1));
+    }
+    let verdict = browser.send("POST", &path, &[YAML], &text.as_bytes()[..256 << 10]).ok().json();
+    assert_eq!(verdict["ok"], false, "{verdict}");
+    let grown = web.peak_bytes() - peak;
+    assert!(grown < HOSTILE_MEMORY_BYTES_MAX, "the web service took {grown} bytes more");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::tables::TripsSite;
 use crate::support::manifests::replace_file;
 use crate::support::parquet_bombs;
 use crate::support::program::mapping;
-use crate::support::site::{Kind, Site, slug};
+use crate::support::site::{HOSTILE_MEMORY_BYTES_MAX, Kind, Site, slug};
 
 fn column(stats: &Value, name: &str) -> Value {
     let columns = stats["columns"].as_array().unwrap();
@@ -163,6 +163,7 @@ fn footer_that_crashes_the_child_affects_only_its_file() {
         let put = |key: &str, body: &[u8]| replace_file(&*trips.site.store, &slug("trips"), "t", key, body);
         let (first, second) = (trips.file_in("day=2013-01-01"), trips.file_in("day=2013-01-02"));
         let read_of = |stats: &Value| (stats["files_read"].clone(), column(stats, "a")["min"].clone());
+        let peak = trips.web.peak_bytes();
         for (what, bomb) in parquet_bombs::all() {
             put(&first, &bomb);
             let statistics = || trips.web.log().matches("Parquet file is unreadable").count();
@@ -182,6 +183,8 @@ fn footer_that_crashes_the_child_affects_only_its_file() {
         put(&second, &parquet_bombs::nested(1_000_001));
         assert_eq!(trips.get("tables/t/stats")["files_read"], 0);
         assert_eq!(trips.get("tables/_rejected_rows/stats")["complete"], true);
+        let grown = trips.web.peak_bytes() - peak;
+        assert!(grown < HOSTILE_MEMORY_BYTES_MAX, "the web service took {grown} bytes more");
     });
 }
 

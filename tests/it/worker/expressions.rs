@@ -6,7 +6,7 @@ use lakemill::domain::job::{JobStatus, RunErrorCode};
 use serde_json::{Value, json};
 
 use crate::support::http_client::send;
-use crate::support::site::{Kind, Site, WORKER_TOKEN};
+use crate::support::site::{HOSTILE_MEMORY_BYTES_MAX, Kind, Site, WORKER_TOKEN};
 
 /// A pipeline with one text column, computed columns and checks.
 fn pipeline(site: &Site, name: &str, sql: &str) {
@@ -66,6 +66,8 @@ fn config_that_crashes_its_check_is_reported_by_expression() {
         ]);
         json!({ "version": 1, "mappings": [crate::support::program::mapping(&json!({ "columns": columns }))] })
     };
+    assert_eq!(validate(&config("length(a) + 1")).json(), json!({ "ok": true }));
+    let before = worker.peak_bytes();
     let brackets = |bracket: char| format!("repeat(repeat('{bracket}',10000),100)");
     let deep = format!("length(from_json('1', {} || '\"INTEGER\"' || {})::VARCHAR)", brackets('['), brackets(']'));
     for sql in [deep.as_str(), "levenshtein(repeat(repeat('ab',2000),100),repeat(repeat('ba',2000),100))"] {
@@ -81,4 +83,6 @@ fn config_that_crashes_its_check_is_reported_by_expression() {
     }
     assert_eq!(validate(&config("length(a) + 1")).json(), json!({ "ok": true }));
     assert!(worker.is_alive());
+    let grown = worker.peak_bytes() - before;
+    assert!(grown < HOSTILE_MEMORY_BYTES_MAX, "the worker took {grown} bytes more");
 }
