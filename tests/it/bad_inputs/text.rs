@@ -84,8 +84,7 @@ fn bytes_of_invalid_utf_8_records_are_stored() {
     program.put("x.csv", b"a,b\nM\xfcller,1\nx,y\n").run(&[]).ok();
     let folder = program.output().join("_rejected_rows");
     let db = duckdb::Connection::open_in_memory().unwrap();
-    let sql =
-        format!("SELECT unhex(raw_hex) FROM read_parquet('{}/**/*.parquet') ORDER BY line", folder.display());
+    let sql = format!("SELECT unhex(raw_hex) FROM read_parquet('{}/**/*.parquet') ORDER BY line", folder.display());
     let mut statement = db.prepare(&sql).unwrap();
     let rows = statement.query_map([], |row| row.get::<_, Option<Vec<u8>>>(0)).unwrap();
     assert_eq!(rows.map(Result::unwrap).collect::<Vec<_>>(), [Some(b"M\xfcller,1".to_vec()), None]);
