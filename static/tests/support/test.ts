@@ -114,9 +114,12 @@ export class Api {
 }
 
 interface Fixtures {
-  /** A page with a session and a monitored console. */
+  /** A page with a session. */
   page: Page;
+  /** Fails a test that uses it on errors in the console. */
   watch: Watch;
+  /** Prints the screen of every test that fails. */
+  report: undefined;
   api: Api;
 }
 
@@ -127,12 +130,16 @@ interface WorkerFixtures {
 export const test = base.extend<Fixtures, WorkerFixtures>({
   site: ofWorker(instance, 90_000),
   baseURL: async ({ site }, use) => use(site.url),
-  watch: [
+  watch: async ({ page }, use) => {
+    const watch = new Watch(page);
+    await use(watch);
+    watch.check();
+  },
+  report: [
     async ({ page }, use, info) => {
       const watch = new Watch(page);
-      await use(watch);
+      await use(undefined);
       if (info.status !== info.expectedStatus) process.stdout.write(`${await watch.describe()}\n`);
-      watch.check();
     },
     { auto: true },
   ],
