@@ -43,7 +43,6 @@ pub struct CompletedRequest<'a> {
     pub head: &'a RequestHead,
     pub method: Method,
     pub pattern: &'static str,
-    pub caller: Caller,
     pub status: u16,
 }
 
@@ -352,7 +351,7 @@ pub(super) trait App: Send + Sync {
     fn admit(&self, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied>;
     fn is_quick(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
-    fn completed(&self, route: usize, head: &RequestHead, caller: Caller, status: u16);
+    fn completed(&self, route: usize, head: &RequestHead, status: u16);
 }
 
 /// A router with the service that its handlers get.
@@ -374,8 +373,8 @@ impl<S: Service> App for Bound<S> {
         (self.router.routes[route].handler)(&self.service, request)
     }
 
-    fn completed(&self, route: usize, head: &RequestHead, caller: Caller, status: u16) {
+    fn completed(&self, route: usize, head: &RequestHead, status: u16) {
         let Route { method, pattern, .. } = self.router.routes[route];
-        self.service.completed(&CompletedRequest { head, method, pattern, caller, status });
+        self.service.completed(&CompletedRequest { head, method, pattern, status });
     }
 }

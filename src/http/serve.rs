@@ -151,7 +151,7 @@ impl Exchange<'_> {
         self.shared.metrics.count(self.route, self.status, self.start.elapsed());
         self.log();
         if let Some(route) = self.route {
-            self.shared.app.completed(route, &self.head, self.caller, self.status);
+            self.shared.app.completed(route, &self.head, self.status);
         }
         after
     }

@@ -32,16 +32,17 @@ pub fn disk_space(folder: &Path) -> Option<(u64, u64)> {
 
 /// Bytes of memory that the machine can give to processes without swapping; `None` if unknown.
 pub fn available_memory() -> Option<u64> {
-    #[cfg(feature = "failpoints")]
-    if let Some(bytes) = crate::runtime::failpoint::number("memory::available_bytes") {
-        return Some(bytes.unsigned_abs());
-    }
-    available_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-/// `MemAvailable:   12345 kB` of `/proc/meminfo`; the unit is 1,024 bytes.
-fn available_bytes(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// Bytes of memory of the machine; `None` if unknown.
+pub fn total_memory() -> Option<u64> {
+    meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
+/// A line such as `MemTotal:   12345 kB` of `/proc/meminfo`; the unit is 1,024 bytes.
+fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
@@ -52,8 +53,8 @@ mod tests {
     #[test]
     fn available_memory_is_read_from_meminfo() {
         let text = "MemTotal:       24628512 kB\nMemFree:          312 kB\nMemAvailable:    2048 kB\n";
-        assert_eq!(available_bytes(text), Some(2 << 20));
-        assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
-        assert_eq!(available_bytes("MemAvailable: many kB\n"), None);
+        assert_eq!(meminfo_bytes(text, "MemAvailable:"), Some(2 << 20));
+        assert_eq!(meminfo_bytes("MemTotal: 1 kB\n", "MemAvailable:"), None);
+        assert_eq!(meminfo_bytes("MemAvailable: many kB\n", "MemAvailable:"), None);
     }
 }

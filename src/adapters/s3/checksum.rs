@@ -9,7 +9,7 @@ use ureq::http::Method;
 use crate::config::Checksum;
 use crate::domain::digest::base64;
 
-use super::request::{COPY_SOURCE_HEADER, Header, Payload, S3Request, SectionReader};
+use super::request::{Header, Payload, S3Request, SectionReader};
 
 /// The checksum's header, in requests with a body and in their responses.
 pub(super) fn header_name(checksum: Checksum) -> &'static str {
@@ -24,7 +24,7 @@ pub(super) fn headers(checksum: Checksum, request: &S3Request<'_>) -> io::Result
     if request.key.is_empty() {
         return Ok(Vec::new());
     }
-    if request.query.iter().any(|(name, _)| *name == "uploads") {
+    if request.starts_upload() {
         return Ok(match checksum {
             // Of the whole object, so that completing the upload needs none of a part.
             Checksum::Crc64Nvme => {
@@ -33,8 +33,7 @@ pub(super) fn headers(checksum: Checksum, request: &S3Request<'_>) -> io::Result
             Checksum::Sha256 => vec![("x-amz-checksum-algorithm", "SHA256".into())],
         });
     }
-    let is_copy = request.headers.iter().any(|(name, _)| *name == COPY_SOURCE_HEADER);
-    if request.method != Method::PUT || is_copy {
+    if request.method != Method::PUT || request.is_copy() {
         return Ok(Vec::new());
     }
     let digest = match checksum {
@@ -84,6 +83,7 @@ impl<F: FnMut(&[u8])> io::Write for Added<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::s3::request::COPY_SOURCE_HEADER;
     use crate::ports::store::Bucket;
 
     fn request(method: Method, payload: Payload<'static>) -> S3Request<'static> {

@@ -24,7 +24,7 @@ pub(super) struct RegionalEndpoint {
     pub(super) region: String,
 }
 
-/// What is known of each bucket's region.
+/// The regions that buckets were redirected to.
 #[derive(Default)]
 pub(super) struct Redirects([Mutex<Option<Arc<RegionalEndpoint>>>; Bucket::ALL.len()]);
 

@@ -134,8 +134,21 @@ impl<'a> S3Request<'a> {
 
     /// Whether the request creates an object, or starts a multipart upload that does.
     pub(super) fn begins_object(&self) -> bool {
-        let has = |name: &str| self.query.iter().any(|(own, _)| *own == name);
-        !self.key.is_empty() && (self.method == Method::PUT && !has("partNumber") || has("uploads"))
+        !self.key.is_empty() && (self.method == Method::PUT && !self.has_query("partNumber") || self.starts_upload())
+    }
+
+    /// Whether the request starts a multipart upload.
+    pub(super) fn starts_upload(&self) -> bool {
+        self.has_query("uploads")
+    }
+
+    /// Whether the store copies the body from another object.
+    pub(super) fn is_copy(&self) -> bool {
+        self.headers.iter().any(|(name, _)| *name == COPY_SOURCE_HEADER)
+    }
+
+    fn has_query(&self, name: &str) -> bool {
+        self.query.iter().any(|(own, _)| *own == name)
     }
 
     /// The headers that the store's settings add to it.
@@ -146,7 +159,7 @@ impl<'a> S3Request<'a> {
         }
         if let Some(owner) = &style.bucket_owner {
             headers.push(("x-amz-expected-bucket-owner", owner.clone()));
-            if self.headers.iter().any(|(name, _)| *name == COPY_SOURCE_HEADER) {
+            if self.is_copy() {
                 headers.push(("x-amz-source-expected-bucket-owner", owner.clone()));
             }
         }

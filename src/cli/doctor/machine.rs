@@ -11,7 +11,7 @@ use super::check::CheckResult;
 use super::context::DoctorContext;
 use super::worker;
 use crate::config::{StoreEndpoint, WithWarnings, WorkerConfig};
-use crate::system::free_bytes;
+use crate::system::{free_bytes, total_memory};
 
 /// Memory of a worker outside of its runs, and of the expression process of each processor, as in docs/operations.md.
 const WORKER_BYTES: u64 = 256 << 20;
@@ -143,9 +143,7 @@ fn assess(runs: u64, has: u64, text: &str) -> CheckResult {
 
 /// The memory of the machine, or the limit of the process's control group if that is smaller.
 fn memory_bytes() -> Option<u64> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();
-    let machine = kib.parse::<u64>().ok()?.checked_mul(1_024)?;
+    let machine = total_memory()?;
     Some(cgroup::memory_limit(Path::new("/")).map_or(machine, |limit| limit.min(machine)))
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { namesOf } from "./earlier";
+import { namesOf } from "./keys";
 import { formsOf } from "./source-names";
 
 const forms = (name: string, stored: string[]) => stored.filter((one) => formsOf(name).test(one));

@@ -2,14 +2,12 @@
 import { api, ask } from "../api/client";
 import { client } from "../api/queries";
 import { toast } from "../components/toasts";
-import { count } from "../format/number";
-import { folderOf, nameOf } from "./keys";
+import { folderOf, nameOf, namesOf } from "./keys";
 import type { Batch } from "./queue";
 import type { KeyedPart } from "./send";
 import { formsOf, stemOf } from "./source-names";
 
 const PAGE = 1_000;
-const NAMES_MAX = 2;
 
 /** Keys of objects with rows of the same files, other than those that the parts replace. @throws ApiFailure */
 export async function earlierUploads(parts: readonly KeyedPart[]): Promise<string[]> {
@@ -24,13 +22,6 @@ export async function earlierUploads(parts: readonly KeyedPart[]): Promise<strin
     }),
   );
   return [...new Set(found.flat())].sort();
-}
-
-/** Names the objects: `a-part-001.csv.gz and 1 more`. */
-export function namesOf(keys: readonly string[]): string {
-  const names = keys.slice(0, NAMES_MAX).map(nameOf).join(", ");
-  const more = keys.length - NAMES_MAX;
-  return more > 0 ? `${names} and ${count(more)} more` : names;
 }
 
 /** Deletes the objects once the whole batch is uploaded. */

@@ -34,6 +34,15 @@ export function nameOf(key: string): string {
   return plain.slice(plain.lastIndexOf("/") + 1);
 }
 
+const NAMES_MAX = 2;
+
+/** The first names, and the number of others: `a.csv, b.csv and 3 more`. */
+export function namesOf(keys: readonly string[]): string {
+  const names = keys.slice(0, NAMES_MAX).map(nameOf).join(", ");
+  const more = keys.length - NAMES_MAX;
+  return more > 0 ? `${names} and ${count(more)} more` : names;
+}
+
 /** Folder of a key, ending with `/`, or `""`. */
 export function folderOf(key: string): string {
   const plain = key.endsWith("/") ? key.slice(0, -1) : key;

@@ -1,8 +1,8 @@
 /** Outcome of uploaded files, by the status of their pipeline and the run that loaded them. */
 import type { Job, PipelineStatus, SourceResult } from "../api/types";
-import { count, counted } from "../format/number";
+import { counted } from "../format/number";
 import { matcher } from "./globs";
-import { nameOf } from "./keys";
+import { namesOf } from "./keys";
 import { isCsv } from "./source-names";
 
 interface Outcome {
@@ -89,11 +89,7 @@ export function outcomeOf({ status, keys, autoRun, run }: Facts): Outcome {
   return { tone: "run", text: `Loading into ${names}…` };
 }
 
-const NAMES_MAX = 2;
-
 /** Names the files that exist already: `a.csv, b.csv and 3 more already exist.` */
 export function conflictText(files: readonly { key: string }[]): string {
-  const names = files.slice(0, NAMES_MAX).map(({ key }) => nameOf(key));
-  const more = files.length - names.length;
-  return `${names.join(", ")}${more > 0 ? ` and ${count(more)} more` : ""} already ${files.length === 1 ? "exists" : "exist"}.`;
+  return `${namesOf(files.map(({ key }) => key))} already ${files.length === 1 ? "exists" : "exist"}.`;
 }
