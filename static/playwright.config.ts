@@ -12,7 +12,7 @@ export default defineConfig({
   expect: { timeout: EXPECT_MS_MAX },
   fullyParallel: false,
   forbidOnly: Boolean(process.env.CI),
-  retries: 0,
+  retries: Number(process.env.LAKEMILL_TEST_RETRIES ?? 0),
   workers: Number(process.env.LAKEMILL_TEST_WORKERS ?? 2),
   reporter: [["list"]],
   use: {

@@ -20,6 +20,8 @@ use crate::support::site::{TEST_TIMEOUT, await_some, await_that};
 
 const ACCESS: [&str; 4] = ["OBJ_ENDPOINT_URL", "OBJ_REGION", "OBJ_ACCESS_KEY_ID", "OBJ_SECRET_ACCESS_KEY"];
 const LOCK: &str = "_lakemill/run.lock";
+/// Of the lock of a run that dies or is suspended: short enough to wait for its end, long enough for a busy machine to renew it.
+const SHORT_TTL: &str = "run_lock::ttl_ms=return(15000)";
 
 /// A pipeline whose lake and tables are in a folder or in buckets.
 struct RunFixture {
@@ -277,24 +279,31 @@ fn failed_run_names_its_rejects_by_address() {
     assert!(fixture.output_objects().keys().any(|name| name.ends_with(".rejected.parquet")));
 }
 
+/// A run that dies at a failpoint, and the one after it, which waits until the lock of the first expires.
+fn dies_at(point: &str) {
+    let fixture = RunFixture::three_days();
+    let (status, text) = end_of(fixture.start(&format!("{SHORT_TTL};{point}")));
+    assert_eq!(status, None, "{point}: {text}");
+    let left = fixture.output_objects();
+    assert!(left.keys().any(|name| name.contains("intent-")), "{point}: {:?}", left.keys());
+    let ran = fixture.run(&fixture.lake(), &fixture.tables()).ok();
+    assert!(ran.stderr.is_empty() || ran.stderr.contains("waiting up to"), "{point}: {}", ran.stderr);
+    let made = fixture.output_objects();
+    assert!(!made.keys().any(|name| name.contains("intent-")), "{point}: {:?}", made.keys());
+    assert!(tables_of(made) == fixture.expected(), "{point}");
+}
+
 #[test]
 fn run_after_a_killed_one_takes_over_its_lock_and_builds_complete_tables() {
-    for point in [
-        "publish::between_puts=1*off->return(kill)",
-        "commit::before_root=return(kill)",
-        "commit::after_root=return(kill)",
-    ] {
-        let fixture = RunFixture::three_days();
-        let (status, _) = end_of(fixture.start(&format!("run_lock::ttl_ms=return(2000);{point}")));
-        assert_eq!(status, None, "{point}");
-        let left = fixture.output_objects();
-        assert!(left.keys().any(|name| name.contains("intent-")), "{point}: {:?}", left.keys());
-        let ran = fixture.run(&fixture.lake(), &fixture.tables()).ok();
-        assert!(ran.stderr.is_empty() || ran.stderr.contains("waiting up to"), "{point}: {}", ran.stderr);
-        let made = fixture.output_objects();
-        assert!(!made.keys().any(|name| name.contains("intent-")), "{point}: {:?}", made.keys());
-        assert!(tables_of(made) == fixture.expected(), "{point}");
-    }
+    std::thread::scope(|scope| {
+        for point in [
+            "publish::between_puts=1*off->return(kill)",
+            "commit::before_root=return(kill)",
+            "commit::after_root=return(kill)",
+        ] {
+            scope.spawn(move || dies_at(point));
+        }
+    });
 }
 
 #[test]
@@ -314,7 +323,7 @@ fn stop_signal_ends_a_run_with_a_distinct_exit_status_and_unlocks_the_output() {
 fn second_run_on_an_output_ends_while_the_first_is_alive() {
     let fixture = RunFixture::three_days();
     // The first renews its lock several times in this pause.
-    let first = fixture.start("run_lock::ttl_ms=return(8000);commit::before_root=sleep(25000)");
+    let first = fixture.start("run_lock::ttl_ms=return(15000);commit::before_root=sleep(40000)");
     fixture.await_lock();
     fixture.run(&fixture.lake(), &fixture.tables()).exits_with(
         1,
@@ -335,7 +344,7 @@ fn second_run_on_an_output_ends_while_the_first_is_alive() {
 #[test]
 fn run_that_lost_its_lock_while_suspended_writes_nothing() {
     let fixture = RunFixture::three_days();
-    let first = fixture.start("run_lock::ttl_ms=return(2000);commit::before_root=return(stop)");
+    let first = fixture.start(&format!("{SHORT_TTL};commit::before_root=return(stop)"));
     await_that("the first run to be stopped", || is_stopped(&first));
     fixture.run(&fixture.lake(), &fixture.tables()).ok();
     let made = fixture.output_objects();
