@@ -25,8 +25,9 @@ use super::stores::Objects;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX, PREVIEW_BYTES_MAX, PREVIEW_ROWS_MAX};
 use crate::domain::name::Slug;
+use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::globs::SourceGlobs;
 use crate::domain::pipeline::validate::parse;
-use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::preview::{
     PreviewAnswer, PreviewColumn, PreviewCounts, PreviewFailure, PreviewProblem, PreviewReject, PreviewRequest,
@@ -328,13 +329,11 @@ fn position_of(mappings: &[Mapping], table: Option<&str>) -> Result<usize, Vec<P
 
 /// The first file, in key order, that the globs of a table match.
 fn first_source(previews: &Previews, slug: &Slug, mapping: &Mapping) -> Result<Option<String>, ApiError> {
-    let globs: Result<Vec<_>, _> = mapping.files.iter().map(|glob| compile_glob(glob)).collect();
-    let globs = globs.map_err(ApiError::internal)?;
-    let globs: Vec<_> = globs.into_iter().map(|glob| glob.compile_matcher()).collect();
+    let globs = SourceGlobs::compile([&mapping.files]).map_err(ApiError::internal)?;
     let prefix = pipeline_prefix(slug);
     let is_source = |key: &str| {
         let relative = key.strip_prefix(&prefix).unwrap_or_default();
-        !relative.is_empty() && !relative.ends_with('/') && globs.iter().any(|glob| glob.is_match(relative))
+        !relative.is_empty() && !relative.ends_with('/') && globs.is_match(relative)
     };
     let mut after = None;
     for _ in 0..PAGES_MAX {

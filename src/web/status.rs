@@ -71,7 +71,7 @@ struct PipelineStatus {
     config: ConfigStatus,
     /// The tables of the config in its order, then those removed from it.
     tables: Vec<TableStatus>,
-    /// CSVs that no table reads; none if the config is invalid or missing.
+    /// CSVs that no table reads or leaves out with `!`; none if the config is invalid or missing.
     not_read: FileNames,
     /// Whether all files were compared; otherwise there may be more than listed.
     complete: bool,
@@ -215,7 +215,8 @@ impl LakeFiles {
             for object in page.objects {
                 let Some(key) = object.key.strip_prefix(&prefix) else { continue };
                 let tables = declared.and_then(|declared| declared.reading(key));
-                if is_csv(key) && tables.as_ref().is_some_and(Vec::is_empty) {
+                let is_left_out = declared.is_some_and(|declared| declared.leaves_out(key));
+                if is_csv(key) && tables.as_ref().is_some_and(Vec::is_empty) && !is_left_out {
                     lake.not_read.add(key);
                 }
                 let listed = ListedSource {

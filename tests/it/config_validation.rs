@@ -492,6 +492,8 @@ fn globs_stay_within_the_pipelines_folder() {
         ("a\u{7}.csv", "control"),
         ("a/[b.csv", "unclosed character class"),
         ("a/{b,c.csv", "unclosed alternate"),
+        ("!", "empty"),
+        ("!/a.csv", "relative"),
     ] {
         check(&with("/mappings/0/files/0", json!(glob)), &[(InvalidGlob, "/mappings/0/files/0", message)]);
     }
@@ -499,6 +501,9 @@ fn globs_stay_within_the_pipelines_folder() {
     for good in ["**/*.csv", "a/**", "a b/[0-9]?.csv", "{x,y}/*.csv.gz", "a.csv", "..a/b..csv", "été/*.csv"] {
         check(&with("/mappings/0/files/0", json!(good)), &[]);
     }
+    check(&with("/mappings/0/files", json!(["a/*.csv", "!a/b.csv"])), &[]);
+    let all_left_out = [(InvalidGlob, "/mappings/0/files", "all globs leave files out")];
+    check(&with("/mappings/0/files", json!(["!a.csv"])), &all_left_out);
 }
 
 #[test]

@@ -169,6 +169,18 @@ fn source_feeds_every_table_whose_globs_match_it() {
 }
 
 #[test]
+fn file_that_a_glob_leaves_out_is_not_read_and_its_rows_are_removed() {
+    let mut world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\nr,1\n")]);
+    world.tables[0].globs = vec!["**/*.csv", "!b.csv"];
+    let result = world.run(RunOptions::default()).unwrap();
+    assert_eq!((result.tables["t"].sources_read, keys(&world)), (0, vec![P.to_owned()]));
+    world.put("b.csv", "q,bad\n");
+    world.put("c.csv", "q,2\n");
+    world.run(RunOptions::default()).unwrap();
+    assert_eq!(Vec::from_iter(world.manifest("t").unwrap().sources.keys()), ["a.csv", "c.csv"]);
+}
+
+#[test]
 fn incremental_run_without_sources_fails_and_clean_run_empties_tables() {
     let world = ran(&[("a.csv", "p,1\nbad\n")]);
     world.remove("a.csv");

@@ -72,7 +72,8 @@ pub struct MappingDocument {
     #[schemars(length(min = 1, max = TABLE_NAME_BYTES_MAX), pattern("^[a-z][a-z0-9_]*$"))]
     pub table: String,
     /// Globs of the source files, relative to the pipeline's folder of the lake: `*` and `?` stay within a folder,
-    /// `**` crosses folders, `[ab]` and `{a,b}` are choices. Files that end in `.gz` or `.zst` are decompressed.
+    /// `**` crosses folders, `[ab]` and `{a,b}` are choices. A file that matches a glob that starts with `!` is left
+    /// out. Files that end in `.gz` or `.zst` are decompressed.
     #[schemars(length(min = 1, max = GLOBS_MAX), inner(length(min = 1)), extend("examples" = [["trips/**/*.csv", "trips/**/*.csv.gz"]]))]
     pub files: Vec<String>,
     /// How the bytes of a file become records.

@@ -5,6 +5,7 @@
 
 mod choices;
 pub mod document;
+pub mod globs;
 pub mod readers;
 pub mod renames;
 pub mod serial_format;
@@ -19,14 +20,6 @@ use super::name::{ColumnName, TableName};
 use super::table_log::cuts::CutTargets;
 use super::zones::Zone;
 use types::DataType;
-
-/// Compiles one of a mapping's `files`: `*` and `?` stay within a segment, `**` crosses segments.
-///
-/// # Errors
-/// The problem.
-pub fn compile_glob(glob: &str) -> Result<globset::Glob, globset::Error> {
-    globset::GlobBuilder::new(glob).literal_separator(true).build()
-}
 
 /// A checked PipelineConfig.
 #[derive(Debug, Clone, PartialEq)]

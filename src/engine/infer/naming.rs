@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::domain::limits::TABLE_NAME_BYTES_MAX;
+use crate::domain::pipeline::globs::escape_glob;
 use crate::domain::source_name::COMPRESSIONS;
 
 /// Bytes at which proposed column names are truncated, before a suffix that makes them unique.
@@ -183,9 +184,9 @@ pub(super) fn table(key: &str) -> String {
 /// A glob: the files with the same extension in the file's folder; without a folder, the files of its series.
 pub(super) fn glob(key: &str) -> String {
     let KeyParts { folder, endings, .. } = parts(key);
-    let endings = escaped(endings);
+    let endings = escape_glob(endings);
     if !folder.is_empty() && !endings.is_empty() {
-        return format!("{}/*{endings}", escaped(folder));
+        return format!("{}/*{endings}", escape_glob(folder));
     }
     series_glob(key)
 }
@@ -194,37 +195,28 @@ pub(super) fn glob(key: &str) -> String {
 pub(super) fn folder_glob(key: &str) -> String {
     let KeyParts { folder, endings, .. } = parts(key);
     if folder.is_empty() {
-        format!("*{}", escaped(endings))
+        format!("*{}", escape_glob(endings))
     } else {
-        format!("{}/*{}", escaped(folder), escaped(endings))
+        format!("{}/*{}", escape_glob(folder), escape_glob(endings))
     }
 }
 
 /// A glob: the files of the file's series in its folder.
 pub(super) fn series_glob(key: &str) -> String {
     let KeyParts { folder, stem, endings } = parts(key);
-    let endings = escaped(endings);
+    let endings = escape_glob(endings);
     let start = series(stem);
-    let name =
-        if start.is_empty() || start == stem { escaped(stem) } else { format!("{}*", escaped(common(start, stem))) };
-    if folder.is_empty() { format!("{name}{endings}") } else { format!("{}/{name}{endings}", escaped(folder)) }
+    let name = if start.is_empty() || start == stem {
+        escape_glob(stem)
+    } else {
+        format!("{}*", escape_glob(common(start, stem)))
+    };
+    if folder.is_empty() { format!("{name}{endings}") } else { format!("{}/{name}{endings}", escape_glob(folder)) }
 }
 
 /// A glob of one file.
 pub(super) fn exactly(path: &str) -> String {
-    escaped(path)
-}
-
-/// Escapes text for a glob.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '*' | '?' | '[' | ']' | '{' | '}' => out.extend(['[', c, ']']),
-            _ => out.push(c),
-        }
-    }
-    out
+    escape_glob(path)
 }
 
 #[cfg(test)]
@@ -270,7 +262,7 @@ mod tests {
         ] {
             assert_eq!((table(key).as_str(), glob(key).as_str()), (name, files), "{key}");
             assert!(crate::domain::name::TableName::parse(&table(key)).is_ok(), "{key}");
-            assert!(crate::domain::pipeline::compile_glob(&glob(key)).is_ok(), "{key}");
+            assert!(crate::domain::pipeline::globs::compile_glob(&glob(key)).is_ok(), "{key}");
         }
     }
 }

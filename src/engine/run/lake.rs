@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use globset::{GlobSet, GlobSetBuilder};
 
 use super::listing::{Listing, ListingWriter};
 use super::request::{PARALLEL_HEADS_MAX, RunRequest};
@@ -13,7 +12,8 @@ use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::{has_empty_segment, pipeline_prefix};
 use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX, UNSETTLED_WAIT_MS};
 use crate::domain::name::Slug;
-use crate::domain::pipeline::{Mapping, compile_glob};
+use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::globs::SourceGlobs;
 use crate::domain::table_log::diff::ListedSource;
 use crate::engine::convert::TextList;
 use crate::engine::run_error::store_error;
@@ -155,7 +155,7 @@ impl Lake {
     pub fn unmatched_files(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {
         let mut unmatched_files = self.skipped.clone();
         if self.has_odd_keys {
-            let globs = mappings.iter().map(glob_set).collect::<Result<Vec<_>, _>>()?;
+            let globs = mappings.iter().map(globs_of).collect::<Result<Vec<_>, _>>()?;
             let is_read = |key: &str| globs.iter().any(|globs| globs.is_match(key));
             for object in self.objects() {
                 let ListedSource { key, .. } = object?;
@@ -173,7 +173,7 @@ impl Lake {
         &'l self,
         mapping: &Mapping,
     ) -> Result<impl Iterator<Item = Result<ListedSource, RunError>> + 'l, RunError> {
-        let globs = glob_set(mapping)?;
+        let globs = globs_of(mapping)?;
         let is_wanted = move |object: &Result<ListedSource, RunError>| match object {
             Ok(object) => globs.is_match(&object.key),
             Err(_) => true,
@@ -262,14 +262,7 @@ fn without_empty_segments(key: &str) -> String {
     key.split('/').filter(|segment| !segment.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-fn glob_set(mapping: &Mapping) -> Result<GlobSet, RunError> {
-    let mut set = GlobSetBuilder::new();
-    for glob in &mapping.files {
-        set.add(compile_glob(glob).map_err(|e| bad_glob(mapping, &e))?);
-    }
-    set.build().map_err(|e| bad_glob(mapping, &e))
-}
-
-fn bad_glob(mapping: &Mapping, error: &globset::Error) -> RunError {
-    RunError::new(RunErrorCode::InvalidConfig, format!("table `{}`: {error}", mapping.table))
+fn globs_of(mapping: &Mapping) -> Result<SourceGlobs, RunError> {
+    SourceGlobs::compile([&mapping.files])
+        .map_err(|error| RunError::new(RunErrorCode::InvalidConfig, format!("table `{}`: {error}", mapping.table)))
 }

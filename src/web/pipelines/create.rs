@@ -12,6 +12,7 @@ use super::service::Pipelines;
 use crate::domain::layout::{config_key, dashboard_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::document::VERSION;
+use crate::domain::pipeline::globs::escape_glob;
 use crate::domain::sample::FLIGHTS;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, StoreError};
@@ -122,7 +123,7 @@ fn from_csv(pipelines: &Pipelines, slug: &Slug, key: &str) -> Result<TemplateCon
         None => (key.rsplit('/').next().unwrap_or(key), true),
     };
     let mut config = proposal(pipelines, key, slug.as_str())?;
-    config["mappings"][0]["files"] = json!([globset::escape(name)]);
+    config["mappings"][0]["files"] = json!([escape_glob(name)]);
     let config = serde_json::to_string_pretty(&config).map_err(ApiError::internal)?;
     let copy = copied.then(|| (key.to_owned(), name.to_owned()));
     Ok(TemplateContents { config: config.into(), files: &[], dashboards: &[], copy })

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use globset::{GlobSet, GlobSetBuilder};
 use parking_lot::Mutex;
 
 use super::catalog::{AppliedState, Catalog, CatalogTable, ConfigStatus, TableState, rejected_rows};
 use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
+use crate::domain::pipeline::globs::SourceGlobs;
 use crate::domain::pipeline::validate::parse as parse_config;
-use crate::domain::pipeline::{ColumnSource, Mapping, WhenRemoved, compile_glob};
+use crate::domain::pipeline::{ColumnSource, Mapping, WhenRemoved};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
 use crate::http::{ApiError, ErrorCode};
@@ -29,8 +29,8 @@ const CACHED_MAX: usize = 500;
 pub enum Declared {
     Valid {
         tables: Vec<DeclaredTable>,
-        /// The globs of all tables, with the table of each; compiled on first use, `None` if they are too many.
-        globs: OnceLock<Option<(GlobSet, Vec<usize>)>>,
+        /// The globs of all tables; compiled on first use, `None` if they are too many.
+        globs: OnceLock<Option<SourceGlobs>>,
     },
     Invalid(Vec<Problem>),
 }
@@ -76,26 +76,24 @@ impl Declared {
 
     /// The tables that read a source, in order; `None` if unknown. `key`: relative to the pipeline's prefix.
     pub fn reading(&self, key: &str) -> Option<Vec<String>> {
-        let Self::Valid { tables, globs } = self else { return None };
-        let (globs, of) = globs.get_or_init(|| compile(tables)).as_ref()?;
+        let Self::Valid { tables, .. } = self else { return None };
+        let globs = self.globs()?;
         if key.is_empty() || key.ends_with('/') {
             return Some(Vec::new());
         }
-        let found: BTreeSet<usize> = globs.matches(key).into_iter().filter_map(|glob| of.get(glob).copied()).collect();
+        let found = globs.reading(key).0;
         Some(found.into_iter().filter_map(|at| tables.get(at)).map(|table| table.name.clone()).collect())
     }
-}
 
-/// The globs of all tables, with the table of each.
-fn compile(tables: &[DeclaredTable]) -> Option<(GlobSet, Vec<usize>)> {
-    let (mut set, mut of) = (GlobSetBuilder::new(), Vec::new());
-    for (at, table) in tables.iter().enumerate() {
-        for glob in &table.files {
-            set.add(compile_glob(glob).ok()?);
-            of.push(at);
-        }
+    /// Whether a table leaves a source out on purpose. `key`: relative to the pipeline's prefix.
+    pub fn leaves_out(&self, key: &str) -> bool {
+        self.globs().is_some_and(|globs| globs.reading(key).1)
     }
-    Some((set.build().ok()?, of))
+
+    fn globs(&self) -> Option<&SourceGlobs> {
+        let Self::Valid { tables, globs } = self else { return None };
+        globs.get_or_init(|| SourceGlobs::compile(tables.iter().map(|table| &table.files)).ok()).as_ref()
+    }
 }
 
 fn declared(mapping: &Mapping) -> DeclaredTable {
@@ -300,5 +298,10 @@ mod tests {
         assert_eq!(declared.reading("in/a.csv").unwrap(), ["t", "u"]);
         assert_eq!(declared.reading("in/b.csv").unwrap(), ["t"]);
         assert_eq!(declared.reading("in/").unwrap(), [""; 0]);
+        let config = json!({ "version": 1, "mappings": [table("t", "*.csv"), { "table": "u", "files": ["*.csv", "!a.csv"],
+            "columns": [{ "name": "a", "type": "string" }] }] });
+        let declared = parse(config.to_string().as_bytes()).unwrap();
+        assert_eq!((declared.reading("a.csv").unwrap(), declared.leaves_out("a.csv")), (vec!["t".to_owned()], true));
+        assert!(!declared.leaves_out("b.csv"));
     }
 }

@@ -2503,7 +2503,7 @@ export interface components {
             config: components["schemas"]["ConfigStatus"];
             /** @description The tables of the config in its order, then those removed from it. */
             tables: components["schemas"]["TableStatus"][];
-            /** @description CSVs that no table reads; none if the config is invalid or missing. */
+            /** @description CSVs that no table reads or leaves out with `!`; none if the config is invalid or missing. */
             not_read: components["schemas"]["FileNames"];
             /** @description Whether all files were compared; otherwise there may be more than listed. */
             complete: boolean;

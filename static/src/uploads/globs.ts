@@ -22,7 +22,8 @@ function translated(glob: string): string {
         .slice(at + 1, end)
         .replace(/^!/, "^")
         .replaceAll("\\", "\\\\")
-        .replaceAll("[", "\\[")}]`;
+        .replaceAll("[", "\\[")
+        .replaceAll("]", "\\]")}]`;
       at = end;
     } else if (sign === "{") {
       depth += 1;
@@ -36,14 +37,21 @@ function translated(glob: string): string {
   return depth === 0 ? out : "(?!)";
 }
 
-/** Matches keys relative to the pipeline's folder. */
-export function matcher(globs: string[]): (key: string) => boolean {
-  const patterns = globs.map((glob) => {
-    try {
-      return new RegExp(`^${translated(glob)}$`, "u");
-    } catch {
-      return /(?!)/;
-    }
-  });
-  return (key) => !key.endsWith("/") && patterns.some((pattern) => pattern.test(key));
+function patternOf(glob: string): RegExp {
+  try {
+    return new RegExp(`^${translated(glob)}$`, "u");
+  } catch {
+    return /(?!)/;
+  }
+}
+
+/** Whether a glob names files that are left out. */
+export const leavesOut = (glob: string): boolean => glob.startsWith("!");
+
+/** Matches keys relative to the pipeline's folder; those that a glob after `!` matches are left out. */
+export function matcher(globs: readonly string[]): (key: string) => boolean {
+  const read = globs.filter((glob) => !leavesOut(glob)).map(patternOf);
+  const out = globs.filter(leavesOut).map((glob) => patternOf(glob.slice(1)));
+  return (key) =>
+    !key.endsWith("/") && read.some((pattern) => pattern.test(key)) && !out.some((pattern) => pattern.test(key));
 }

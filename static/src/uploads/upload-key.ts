@@ -1,5 +1,5 @@
 /** Where files go so that the globs of a table read them. */
-import { matcher } from "./globs";
+import { leavesOut, matcher } from "./globs";
 import { COMPRESSION_ENDINGS } from "../api/rules";
 import { compressionOf, variantsOf, withoutCompression } from "./source-names";
 
@@ -15,9 +15,10 @@ function fixedFolder(glob: string): string {
 
 /** The key of a file below the pipeline's folder, so that one of the globs reads it; undefined if none does. */
 export function uploadKeyOf(globs: readonly string[], name: string): string | undefined {
-  for (const glob of globs) {
+  const isRead = matcher(globs);
+  for (const glob of globs.filter((one) => !leavesOut(one))) {
     const key = fixedFolder(glob) + name;
-    if (matcher([glob])(key)) return key;
+    if (matcher([glob])(key) && isRead(key)) return key;
   }
   return undefined;
 }

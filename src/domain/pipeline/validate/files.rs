@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::report::{Pointer, Report};
 use crate::domain::limits::KEY_BYTES_MAX;
-use crate::domain::pipeline::compile_glob;
+use crate::domain::pipeline::globs::{compile_glob, left_out};
 use crate::domain::problem::ProblemKind;
 use crate::domain::text::is_bidi_control;
 use crate::domain::text::quoted;
@@ -27,10 +27,14 @@ pub(super) fn resolve(files: &[String], at: &Pointer, report: &mut Report) -> Ve
             globs.push(glob);
         }
     }
+    if !globs.is_empty() && globs.len() == files.len() && globs.iter().all(|glob| left_out(glob).1) {
+        report.push(ProblemKind::InvalidGlob, at, "all globs leave files out; expected one of the files that are read");
+    }
     globs
 }
 
 fn check(glob: &str) -> Result<(), String> {
+    let (glob, _) = left_out(glob);
     if glob.is_empty() {
         return Err("it is empty".into());
     }
