@@ -14,7 +14,7 @@ import { duration } from "../format/time";
 import { routes } from "../browser/routes";
 import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
-import { nameOf } from "./keys";
+import { nameOf, namesOf } from "./keys";
 import type { QueueState, Upload, UploadState } from "./queue";
 import { conflictText, hasRead, outcomeOf } from "./outcome";
 import "./dock.css";
@@ -53,26 +53,50 @@ export function UploadDock() {
       <Bar done={queue.bytesSent} total={queue.bytesTotal} label="Uploaded" />
       {queue.counts.exists > 0 && <Conflict />}
       {(open || troubled) && <Files files={queue.files} />}
-      {!queue.active && uploads.slugs().map((slug) => <Outcome key={slug} slug={slug} />)}
+      <Outcomes />
     </section>
   );
 }
 
-/** Outcome of the uploaded files of a pipeline: loaded, failed, or read by no table. */
-function Outcome({ slug }: { slug: string }) {
+/** Uploads whose outcome is shown. */
+const OUTCOMES_SHOWN = 4;
+
+/** What became of each upload that has ended; several are named. */
+function Outcomes() {
+  const ended = uploads.ended(OUTCOMES_SHOWN);
+  const several = ended.length > 1 || uploads.batches().some(({ left }) => left > 0);
+  const shown = ended.map((batch) => ({ batch, uploaded: [...uploads.uploadedBy(batch)] }));
+  return (
+    <>
+      {shown.map(({ batch, uploaded }) =>
+        uploaded.map(([slug, keys]) => (
+          <Outcome
+            key={`${batch.uploads[0]?.id ?? 0} ${slug}`}
+            slug={slug}
+            keys={keys}
+            of={several ? namesOf(keys) : undefined}
+          />
+        )),
+      )}
+    </>
+  );
+}
+
+/** Outcome of the uploaded files of a pipeline: loaded, failed, or read by no table. `of`: their names, if shown. */
+function Outcome({ slug, keys, of }: { slug: string; keys: string[]; of: string | undefined }) {
   const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: LIVE_MS });
   const { data: listed } = useQuery(pipelinesQuery());
   const last = status?.last_job?.status === "completed" ? status.last_job.job_id : undefined;
   const { data: job, isPending } = useQuery({ ...jobQuery(slug, last ?? ""), enabled: last !== undefined });
-  const keys = uploads.keysOf(slug);
   // Later runs don't read the files again.
-  const run = useRef<Job>();
-  if (job && hasRead(job, keys)) run.current = job;
+  const runs = useRef<Job[]>([]);
+  if (job && hasRead(job, keys) && runs.current.at(-1)?.job_id !== job.job_id) runs.current.push(job);
   if (!status || (last !== undefined && isPending)) return null;
   const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
-  const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, run: run.current });
+  const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, runs: runs.current });
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
+      {of !== undefined && <strong>{of}: </strong>}
       <MessageText text={text} />{" "}
       {failed !== undefined && <Link href={`~${routes.job(slug, failed)}`}>How to fix this</Link>}
       {rejected !== undefined && (
@@ -86,9 +110,11 @@ function Outcome({ slug }: { slug: string }) {
 
 function heading({ active, counts, files }: QueueState): string {
   const ended = counts.done + counts.kept;
+  const batches = uploads.batches().length;
   if (active) return `${count(ended)} of ${counted(files, "file")}`;
   const lost = counts.failed + counts.refused;
-  const parts = [`${count(ended)} of ${counted(files, "file")} uploaded`];
+  const several = batches > 1 ? ` in ${counted(batches, "upload")}` : "";
+  const parts = [`${count(ended)} of ${counted(files, "file")} uploaded${several}`];
   if (lost > 0) parts.push(`${count(lost)} failed`);
   if (counts.cancelled > 0) parts.push(`${count(counts.cancelled)} cancelled`);
   return parts.join(", ");

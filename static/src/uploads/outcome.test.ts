@@ -33,8 +33,8 @@ const run = (rows: { rows_written?: number; rows_rejected?: number; note?: strin
   const counts = { source, rows_read: 0, rows_written: 0, rows_rejected: 0, rows_filtered: 0, blank_lines: 0, ...rows };
   return { status: "completed", result: { tables: { orders: { sources: [counts] } } } } as unknown as Job;
 };
-const of = (found: PipelineStatus, loaded?: Job, autoRun = true, keys = [KEY]) =>
-  outcomeOf({ status: found, keys, autoRun, run: loaded });
+const of = (found: PipelineStatus, loaded?: Job | Job[], autoRun = true, keys = [KEY]) =>
+  outcomeOf({ status: found, keys, autoRun, runs: loaded ? [loaded].flat() : [] });
 
 describe("an uploaded file", () => {
   it("isn't said to have failed in a run that started before it came", () => {
@@ -67,6 +67,14 @@ describe("an uploaded file", () => {
       tone: "warn",
       text: "0 rows loaded into orders (the file is empty).",
     });
+  });
+  it("adds up what several runs loaded of one upload, each file once", () => {
+    const [june, july] = ["orders/june.csv", "orders/july.csv"];
+    const runs = [run({ rows_written: 5 }), run({ rows_written: 100 }, june), run({ rows_written: 7 })];
+    expect(of(status(orders()), runs, true, [KEY, june]).text).toBe("107 rows loaded into orders.");
+    expect(of(status(orders()), runs, true, [KEY, june, july]).text).toBe(
+      "107 rows loaded into orders (2 of 3 files).",
+    );
   });
   it("takes no counts from a run that read other files", () =>
     expect(of(status(orders()), run({ rows_rejected: 3 }, "orders/june.csv")).text).toBe("Loaded."));

@@ -1,6 +1,6 @@
 /** Outcome of uploaded files, by the status of their pipeline and the run that loaded them. */
 import type { Job, PipelineStatus, SourceResult } from "../api/types";
-import { counted } from "../format/number";
+import { count, counted } from "../format/number";
 import { matcher } from "./globs";
 import { namesOf } from "./keys";
 import { isCsv } from "./source-names";
@@ -20,26 +20,33 @@ interface Facts {
   keys: readonly string[];
   /** Whether new files start a run. */
   autoRun: boolean;
-  /** The newest known run that read the files, with its sources. */
-  run?: Job | undefined;
+  /** The known runs that read some of the files, oldest first, with their sources. */
+  runs?: readonly Job[];
 }
 
-/** Results of a run for files, by table. */
-function resultsOf(run: Job, keys: ReadonlySet<string>): [string, SourceResult[]][] {
-  return Object.entries(run.result?.tables ?? {})
-    .map(([table, { sources }]): [string, SourceResult[]] => [table, sources.filter(({ source }) => keys.has(source))])
-    .filter(([, sources]) => sources.length > 0);
+/** Results of runs for files, by table; those of a later run replace earlier ones of the same file. */
+function resultsOf(runs: readonly Job[], keys: ReadonlySet<string>): [string, SourceResult[]][] {
+  const tables = new Map<string, Map<string, SourceResult>>();
+  for (const run of runs)
+    for (const [table, { sources }] of Object.entries(run.result?.tables ?? {}))
+      for (const source of sources) {
+        if (!keys.has(source.source)) continue;
+        const found = tables.get(table) ?? new Map<string, SourceResult>();
+        tables.set(table, found.set(source.source, source));
+      }
+  return [...tables].map(([table, sources]) => [table, [...sources.values()]]);
 }
 
 /** Whether a completed run read one of the files. */
 export const hasRead = (run: Job, keys: readonly string[]): boolean =>
-  run.status === "completed" && resultsOf(run, new Set(keys)).length > 0;
+  run.status === "completed" && resultsOf([run], new Set(keys)).length > 0;
 
-/** Rows that a run loaded from files, and rejected. */
-function loaded(run: Job, keys: readonly string[]): Outcome | undefined {
-  const results = resultsOf(run, new Set(keys));
+/** Rows that runs loaded from files, and rejected. */
+function loaded(runs: readonly Job[], keys: readonly string[]): Outcome | undefined {
+  const results = resultsOf(runs, new Set(keys));
   if (results.length === 0) return undefined;
   const all = results.flatMap(([, sources]) => sources);
+  const files = new Set(all.map(({ source }) => source)).size;
   const sum = (sources: SourceResult[], of: "rows_written" | "rows_rejected") =>
     sources.reduce((rows, source) => rows + source[of], 0);
   const rejected = sum(all, "rows_rejected");
@@ -48,7 +55,8 @@ function loaded(run: Job, keys: readonly string[]): Outcome | undefined {
   );
   const lost = rejected > 0 ? `; ${counted(rejected, "row")} rejected` : "";
   const note = all.length === 1 && all[0]?.note ? ` (${all[0].note})` : "";
-  const text = `${written.join(", ")}${lost}${note}.`;
+  const some = files < keys.length ? ` (${count(files)} of ${counted(keys.length, "file")})` : "";
+  const text = `${written.join(", ")}${some}${lost}${note}.`;
   const isEmpty = results.some(([, sources]) => sum(sources, "rows_written") === 0);
   const table = results.find(([, sources]) => sum(sources, "rows_rejected") > 0)?.[0];
   if (table === undefined) return { tone: isEmpty ? "warn" : "ok", text };
@@ -56,14 +64,14 @@ function loaded(run: Job, keys: readonly string[]): Outcome | undefined {
   return { tone: "warn", text, rejected: { table, source } };
 }
 
-export function outcomeOf({ status, keys, autoRun, run }: Facts): Outcome {
+export function outcomeOf({ status, keys, autoRun, runs = [] }: Facts): Outcome {
   const own = (files: { first: string[] }) => files.first.filter((key) => keys.includes(key));
   const unread = own(status.not_read).length;
   if (unread > 0) return { tone: "warn", text: `${counted(unread, "CSV")} not read by any table.` };
   const isRead = matcher(status.tables.flatMap(({ globs }) => globs));
   if (!keys.some(isRead)) return { tone: "ok", text: "Uploaded." };
   const { last_job: last, active } = status;
-  const result = run && loaded(run, keys);
+  const result = loaded(runs, keys);
   // Lists have the first names only: files beyond them may wait, too, unless a run has read the files.
   const waits = status.tables.filter(
     ({ pending }) => own(pending).length > 0 || (!result && pending.count > pending.first.length),

@@ -196,6 +196,34 @@ describe("upload queue", () => {
     expect(queue.state.value.secondsLeft).toBeGreaterThan(0);
   });
 
+  it("counts one upload at a time, and remembers what the earlier ones sent", async () => {
+    const { queue, pass, end } = bench();
+    const first = queue.add([file("pipelines/shop/a.csv"), file("pipelines/shop/b.csv")]);
+    await end(0, done);
+    await end(1, done);
+    const second = queue.add([file("pipelines/shop/b.csv")]);
+    await pass(100);
+    expect([queue.state.value.files, queue.state.value.counts.done]).toEqual([1, 0]);
+    expect([queue.ended(9), queue.batches()]).toEqual([[first], [second]]);
+    await end(2, done);
+    await pass(100);
+    expect([queue.state.value.files, queue.state.value.counts.done]).toEqual([1, 1]);
+    expect(queue.ended(9)).toEqual([second, first]);
+    // The file that came again is of the later upload.
+    expect(queue.uploadedBy(first)).toEqual(new Map([["shop", ["a.csv"]]]));
+    expect(queue.uploadedBy(second)).toEqual(new Map([["shop", ["b.csv"]]]));
+    queue.clear();
+    expect(queue.ended(9)).toEqual([]);
+  });
+  it("keeps failed files in the counts until they are dismissed", async () => {
+    const { queue, pass, end } = bench();
+    queue.add([file("a")]);
+    await end(0, failed(400));
+    queue.add([file("b")]);
+    await end(1, done);
+    await pass(100);
+    expect([queue.state.value.files, queue.state.value.counts.failed]).toEqual([2, 1]);
+  });
   it("retries the failed files of one batch, even after the list was cleared", async () => {
     const { queue, sending, end, pass } = bench();
     const mine = queue.add([file("mine")]);

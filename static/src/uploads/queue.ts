@@ -72,6 +72,8 @@ export const CONCURRENCY_MAX = 3;
 const ATTEMPTS_MAX = 5;
 const BACKOFF_FIRST_MS = 1_000;
 const BACKOFF_LAST_MS = 30_000;
+/** Batches that are remembered after they ended. */
+const EARLIER_MAX = 10;
 /** Progress interval. */
 const PROGRESS_MS = 100;
 
@@ -110,6 +112,8 @@ export interface QueueState {
 
 export class UploadQueue {
   private uploads: Upload[] = [];
+  /** Ended batches before those of `uploads`, newest first. */
+  private earlier: Batch[] = [];
   private waiting: Upload[] = [];
   private readonly running = new Map<Upload, () => void>();
   private counts = none();
@@ -133,6 +137,7 @@ export class UploadQueue {
 
   /** Adds files; invalid ones are reported at once. */
   add(files: { key: string; file: Blob; pack?: boolean }[], replace?: boolean): Batch {
+    this.setAside();
     let end = () => undefined as void;
     const ended = new Promise<void>((resolve) => (end = resolve));
     const batch: Batch = { files: files.length, replace, left: files.length, ended, uploads: [] };
@@ -194,17 +199,30 @@ export class UploadQueue {
     return this.uploads.filter(({ state }) => state === "exists");
   }
 
-  /** Pipelines of the uploaded files. */
-  slugs(): string[] {
-    const slugs = this.uploads.filter(({ state }) => state === "done").map(({ key }) => pipelineOf(key));
-    return [...new Set(slugs)].filter((slug) => slug !== undefined);
+  /** The counted batches, newest first. */
+  batches(): Batch[] {
+    return [...new Set(this.uploads.map(({ batch }) => batch))].reverse();
   }
 
-  /** Uploaded files of a pipeline, relative to its folder. */
-  keysOf(slug: string): string[] {
-    const folder = `pipelines/${slug}/`;
-    const done = this.uploads.filter(({ state, key }) => state === "done" && key.startsWith(folder));
-    return done.map(({ key }) => key.slice(folder.length));
+  /** The last batches that ended, newest first; also those that are no longer counted. */
+  ended(limit: number): Batch[] {
+    const batches = [...this.batches(), ...this.earlier].filter(({ left }) => left === 0);
+    return batches.slice(0, limit);
+  }
+
+  /** Uploaded files of a batch by pipeline, relative to its folder. Those that a later batch replaced are of that one. */
+  uploadedBy(batch: Batch): Map<string, string[]> {
+    const all = [...this.batches(), ...this.earlier].reverse().flatMap(({ uploads }) => uploads);
+    const last = new Map(all.filter(({ state }) => state === "done").map((one) => [one.key, one.batch]));
+    const found = new Map<string, string[]>();
+    for (const { key } of batch.uploads) {
+      const slug = pipelineOf(key);
+      if (slug === undefined || last.get(key) !== batch) continue;
+      const keys = found.get(slug) ?? [];
+      keys.push(key.slice(`pipelines/${slug}/`.length));
+      found.set(slug, keys);
+    }
+    return found;
   }
 
   pause(): void {
@@ -280,16 +298,29 @@ export class UploadQueue {
     this.work();
   }
 
+  /** Begins the counts anew, so that they are about one upload. */
+  private setAside(): void {
+    const { waiting, sending, resting, exists, failed, refused } = this.counts;
+    if (waiting + sending + resting + exists + failed + refused > 0) return;
+    this.earlier = [...this.batches(), ...this.earlier].slice(0, EARLIER_MAX);
+    this.forget();
+  }
+
   /** Removes ended files. */
   clear(): void {
     if (this.published.value.active) return;
+    this.earlier = [];
+    this.forget();
+    this.publish();
+  }
+
+  private forget(): void {
     this.uploads = [];
     this.waiting = [];
     this.counts = none();
     this.bytesTotal = 0;
     this.bytesEnded = 0;
     this.paused = false;
-    this.publish();
   }
 
   /** Restores cleared files, so that the counts match. */
