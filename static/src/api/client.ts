@@ -7,6 +7,7 @@
 import createClient from "openapi-fetch";
 import { connection } from "./connection";
 import { ApiFailure, failureOf } from "./failure";
+import { unlessHeld } from "./held";
 import type { paths } from "./schema";
 import { session } from "./session";
 
@@ -18,6 +19,7 @@ async function send(input: Request | string, init?: RequestInit): Promise<Respon
   if (session.state.value === "lost" && pathname !== "/session" && !pathname.startsWith("/api/auth/")) {
     throw new ApiFailure(401, "unauthorized", "your session has expired");
   }
+  await unlessHeld(pathname);
   let response: Response;
   try {
     response = await fetch(request);

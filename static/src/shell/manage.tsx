@@ -1,6 +1,7 @@
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/preact-query";
+import { queryOptions, useQuery, useQueryClient, type QueryClient } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { api, ask } from "../api/client";
+import { holding } from "../api/held";
 import { dashboardsQuery, keys, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { renameStar } from "../api/settings";
 import { walk, type WalkResult } from "../api/walk";
@@ -22,6 +23,29 @@ interface Props {
   onClose: () => void;
 }
 
+/** Runs an operation that takes a slug away. `done`: goes to another view. No request asks for the slug in between. */
+async function leaving<T>(
+  cache: QueryClient,
+  slug: string,
+  operation: () => Promise<T>,
+  done: (made: T) => void | Promise<void>,
+): Promise<void> {
+  const queryKey = keys.pipeline(slug);
+  await holding(
+    slug,
+    async () => {
+      await cache.cancelQueries({ queryKey });
+      return operation();
+    },
+    async (made) => {
+      await done(made);
+      // Lists name the slug until they are loaded again.
+      await cache.invalidateQueries({ queryKey: keys.pipelines });
+      cache.removeQueries({ queryKey, type: "inactive" });
+    },
+  );
+}
+
 /** Renames a pipeline's slug. `onDone`: the rename has completed. */
 export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (name: string) => void }) {
   const cache = useQueryClient();
@@ -36,13 +60,20 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
     setRefused(undefined);
     try {
       const path = { slug };
-      await whenIdle(() => ask(api.PATCH("/api/pipelines/{slug}", { params: { path }, body: { newSlug: name } })));
-      await renameStar(cache, slug, name).catch(() => undefined);
-      toast.done(`Renamed ${slug} to ${name}`);
-      onDone(name);
-      void cache.invalidateQueries({ queryKey: keys.settings });
-      void cache.invalidateQueries({ queryKey: keys.pipelines });
-      cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
+      const body = { newSlug: name };
+      await whenIdle(() =>
+        leaving(
+          cache,
+          slug,
+          () => ask(api.PATCH("/api/pipelines/{slug}", { params: { path }, body })),
+          async () => {
+            await renameStar(cache, slug, name).catch(() => undefined);
+            toast.done(`Renamed ${slug} to ${name}`);
+            onDone(name);
+            void cache.invalidateQueries({ queryKey: keys.settings });
+          },
+        ),
+      );
     } catch (error) {
       setRefused(withRemedy(error));
       setBusy(false);
@@ -139,11 +170,17 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
     setRefused(undefined);
     try {
       const params = { path: { slug } };
-      const { objects } = await whenIdle(() => ask(api.DELETE("/api/pipelines/{slug}", { params })));
-      toast.done(`Deleted ${slug} (${counted(objects, "object")})`);
-      onDone();
-      cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
-      void cache.invalidateQueries({ queryKey: keys.pipelines });
+      await whenIdle(() =>
+        leaving(
+          cache,
+          slug,
+          () => ask(api.DELETE("/api/pipelines/{slug}", { params })),
+          ({ objects }) => {
+            toast.done(`Deleted ${slug} (${counted(objects, "object")})`);
+            onDone();
+          },
+        ),
+      );
     } catch (error) {
       setRefused(withRemedy(error));
       setBusy(false);
