@@ -184,3 +184,43 @@ test("the proposal shows the last rows, where totals are, before any setting", a
   await page.getByText("Detected format").click();
   await expect(page.getByLabel("Delimiter", { exact: true })).toBeVisible();
 });
+
+test("a header below lines of text is found, and its line can be changed", async ({ page }) => {
+  const rows = Array.from({ length: 9 }, (_, at) => `${at},2024-01-0${at + 1},${at}.5`).join("\n");
+  await page.goto("/new");
+  await page.getByLabel("CSV files").setInputFiles({
+    name: "titled.csv",
+    mimeType: "text/csv",
+    buffer: Buffer.from(`Sales report 2024\nAcme Ltd, all regions\n\nid,day,amount\n${rows}\n`),
+  });
+  await expect(page.getByText("The header is in line 4; the 3 lines before it are skipped.")).toBeVisible(SLOW);
+  const grid = page.getByRole("grid", { name: "Preview of the first rows" });
+  await expect(grid.getByRole("columnheader", { name: /^day/ })).toContainText("date", SLOW);
+  await page.getByText("Detected format").click();
+  const before = page.getByLabel("Lines before the header");
+  await expect(before).toHaveValue("3");
+  await before.fill("4");
+  await before.blur();
+  await expect(grid.getByRole("columnheader", { name: /^day/ })).toHaveCount(0, SLOW);
+  await before.fill("3");
+  await before.blur();
+  await page.getByLabel("Slug").fill("in-titled");
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-titled\/data\/titled/, SLOW);
+  expect(await rowsOf(page, "in-titled", "titled")).toBe(9);
+});
+
+test("a name that the header has twice is said, and the second column can be renamed", async ({ page }) => {
+  await page.goto("/new");
+  await page.getByLabel("CSV files").setInputFiles({
+    name: "twice.csv",
+    mimeType: "text/csv",
+    buffer: Buffer.from("id,amount,amount\n1,2,3\n2,4,5\n"),
+  });
+  await expect(page.getByText(/the name amount is not unique\. Rename them below\./)).toBeVisible(SLOW);
+  await page.getByLabel("Name of column 3").fill("amount_net");
+  await page.getByLabel("Slug").fill("in-twice");
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-twice\/data\/twice/, SLOW);
+  await expect(page.getByRole("columnheader", { name: /amount_net/ })).toBeVisible(SLOW);
+});

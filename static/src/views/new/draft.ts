@@ -40,6 +40,8 @@ export interface Draft {
   sorted: boolean;
   /** Maximum ratio of rejected rows. */
   rejectsMax: number;
+  /** Whether some files lack some of the columns, once they were split anew. */
+  partial?: boolean;
 }
 
 /** Defaults of a config. */
@@ -202,7 +204,7 @@ export function mappingOf(draft: Draft, inferred: Inferred, files: string[]): Re
     files,
     ...(Object.keys(dialect).length > 0 ? { csv: dialect } : {}),
     columns: columns.filter(({ included }) => included).map(columnOf),
-    ...(inferred.partial ? { missing_columns: "null" } : {}),
+    ...((draft.partial ?? inferred.partial) ? { missing_columns: "null" } : {}),
     ...(rejectsMax > 0 ? { rejects: { max_ratio: rejectsMax } } : {}),
     ...(partition === undefined ? {} : { partition_by: [partition] }),
     ...(draft.sorted && sort !== undefined ? { sort_by: [sort] } : {}),

@@ -155,8 +155,11 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
                 aria-current={at === shown ? "page" : undefined}
                 onClick={() => setShown(at)}
               >
-                {drafts.get(at)?.draft.table ?? group?.files[0]?.name}{" "}
-                <span class="dim">{leftOut.has(at) ? "left out" : counted(group?.files.length ?? 1, "file")}</span>
+                {drafts.get(at)?.draft.table ?? stemOf(group?.files[0]?.name ?? "")}{" "}
+                <span class="dim">
+                  {counted(group?.files.length ?? 1, "file")}
+                  {leftOut.has(at) && " left out"}
+                </span>
               </button>
             ))}
           </nav>

@@ -1,8 +1,7 @@
 import type { Inferred } from "../../api/types";
-import { Note } from "../../components/states";
-import { counted, bytes, share } from "../../format/number";
+import { bytes, count, counted, share } from "../../format/number";
 import { footerMarks } from "../../tables/changes";
-import { itemOf, type Dialect } from "./draft";
+import { changesColumns, itemOf, type Dialect } from "./draft";
 import { MessageText } from "../../components/message-text";
 
 type Finding = Inferred["findings"][number];
@@ -36,7 +35,6 @@ const CHOICES: Partial<Record<Finding["item"], unknown[]>> = {
   delimiter: [",", ";", "\t", "|"],
   quote: ['"', "'", null],
   header: [true, false],
-  skip_rows: [0, 1, 2, 3, 4, 5],
   skip_footer_rows: [0, 1, 2, 3],
   comment: [null, "#"],
   trim: [false, true],
@@ -45,8 +43,9 @@ const CHOICES: Partial<Record<Finding["item"], unknown[]>> = {
   ragged_rows: ["reject", "pad", "fail"],
   quotes: ["strict", "lenient"],
 };
+const SKIP_ROWS_MAX = 100_000;
 /** Shown even without findings. */
-const ALWAYS: Finding["item"][] = ["delimiter", "encoding", "header", "decimal", "null_values"];
+const ALWAYS: Finding["item"][] = ["delimiter", "encoding", "header", "skip_rows", "decimal", "null_values"];
 
 export function words(value: unknown): string {
   if (value === null) return "none";
@@ -64,18 +63,45 @@ export function words(value: unknown): string {
 
 const SIGNS: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space" };
 
-/** The format in one line: `semicolon-separated, windows-1252, with header, decimal comma`. */
-export function formatLine({ sample }: Inferred, dialect: Dialect, complete: boolean): string {
-  const delimiter = String(itemOf(dialect, "delimiter"));
+/** The encodings of all samples: a byte order mark takes precedence over the setting. */
+export function encodingsOf(dialect: Dialect, samples: readonly { mark?: string | undefined }[]): string {
+  const set = String(itemOf(dialect, "encoding"));
+  const found = new Set(samples.length > 0 ? samples.map(({ mark }) => mark ?? set) : [set]);
+  return [...found].map((one) => one.toUpperCase()).join(" and ");
+}
+
+/** `with header`, `header in line 4`, …: also where columns are read by their position below the header. */
+function headerText(dialect: Dialect): string {
   const skipped = Number(itemOf(dialect, "skip_rows"));
+  if (itemOf(dialect, "header") === true) return skipped > 0 ? `header in line ${count(skipped + 1)}` : "with header";
+  return skipped > 0 ? `columns by position from line ${count(skipped + 1)} on` : "without header";
+}
+
+/** Whether files are split into columns in another way than proposed: the proposal's numbers are about other rows. */
+function isSplitAnew(proposed: unknown, dialect: Dialect): boolean {
+  const before = typeof proposed === "object" && proposed !== null ? (proposed as Dialect) : {};
+  const items = new Set([...Object.keys(before), ...Object.keys(dialect)]);
+  return [...items].some(
+    (item) => changesColumns(item) && JSON.stringify(itemOf(before, item)) !== JSON.stringify(itemOf(dialect, item)),
+  );
+}
+
+/** The format in one line: `semicolon-separated, windows-1252, with header, decimal comma`. */
+export function formatLine(
+  { sample, csv }: Inferred,
+  dialect: Dialect,
+  complete: boolean,
+  samples: readonly { mark?: string | undefined }[] = [],
+): string {
+  const delimiter = String(itemOf(dialect, "delimiter"));
+  const isResplit = isSplitAnew(csv, dialect);
   const parts = [
     `${SIGNS[delimiter] ?? `“${delimiter}”`}-separated`,
-    String(itemOf(dialect, "encoding")).toUpperCase(),
-    itemOf(dialect, "header") === true ? "with header" : "without header",
-    ...(skipped > 0 ? [`${counted(skipped, "line")} before the header`] : []),
+    encodingsOf(dialect, samples),
+    headerText(dialect),
     ...(itemOf(dialect, "decimal") === "," ? ["decimal comma"] : []),
     ...(footerOf(dialect) ? [footerOf(dialect) ?? ""] : []),
-    complete ? `all ${counted(sample.rows_read, "row")} checked` : `${counted(sample.rows_read, "row")} checked`,
+    ...(isResplit ? [] : [`${complete ? "all " : ""}${counted(sample.rows_read, "row")} checked`]),
   ];
   return parts.join(", ");
 }
@@ -90,6 +116,13 @@ export function footerOf(dialect: Dialect): string | undefined {
   return marks === "" ? "empty last rows skipped" : `last rows starting with ${marks} skipped`;
 }
 
+/** The evidence for a setting; it doesn't apply to another value. */
+function whyOf({ item, value, why }: Finding, dialect: Dialect): string {
+  const now = itemOf(dialect, item);
+  const isChanged = typeof value !== "object" && now !== undefined && JSON.stringify(now) !== JSON.stringify(value);
+  return isChanged ? `changed; the proposal was ${words(value)}` : why;
+}
+
 interface Props {
   inferred: Inferred;
   complete: boolean;
@@ -101,7 +134,7 @@ interface Props {
 
 /** Detected CSV settings with their evidence. */
 export function FormatStep({ inferred, complete, dialect, locked, busy, onChange }: Props) {
-  const { findings, sample, warnings } = inferred;
+  const { findings, sample } = inferred;
   const found = new Set(findings.map(({ item }) => item));
   const silent = ALWAYS.filter((item) => !found.has(item)).map((item): Finding => ({
     item,
@@ -110,20 +143,17 @@ export function FormatStep({ inferred, complete, dialect, locked, busy, onChange
   }));
   return (
     <>
-      <p class="secondary">
-        Checked{" "}
-        {complete
-          ? `all ${counted(sample.rows_read, "row")}`
-          : `${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
-        {inferred.files_read.length > 1 && ` of ${counted(inferred.files_read.length, "sample")}`}
-        {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read with these settings`}
-        {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for an invalid value`}.
-      </p>
-      {warnings.map((warning) => (
-        <Note key={warning} tone="warn">
-          <MessageText text={warning} />
-        </Note>
-      ))}
+      {!isSplitAnew(inferred.csv, dialect) && (
+        <p class="secondary">
+          Checked{" "}
+          {complete
+            ? `all ${counted(sample.rows_read, "row")}`
+            : `${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
+          {inferred.files_read.length > 1 && ` of ${counted(inferred.files_read.length, "sample")}`}
+          {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read with these settings`}
+          {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for an invalid value`}.
+        </p>
+      )}
       <div class="table-box" aria-busy={busy}>
         <table class="table new-found">
           <thead>
@@ -141,7 +171,7 @@ export function FormatStep({ inferred, complete, dialect, locked, busy, onChange
                   <Value finding={finding} dialect={dialect} locked={locked} onChange={onChange} />
                 </td>
                 <td class="secondary">
-                  <MessageText text={finding.why} />
+                  <MessageText text={whyOf(finding, dialect)} />
                 </td>
               </tr>
             ))}
@@ -160,6 +190,7 @@ function Value({
 }: { finding: Finding } & Pick<Props, "dialect" | "locked" | "onChange">) {
   const { item, value, candidates = [] } = finding;
   if (item === "null_values") return <Nulls finding={finding} dialect={dialect} locked={locked} onChange={onChange} />;
+  if (item === "skip_rows") return <SkippedLines dialect={dialect} locked={locked} onChange={onChange} />;
   const offered = CHOICES[item];
   if (item === "footer_values") return <span class="mono">{words(itemOf(dialect, item))}</span>;
   if (!offered) return <span class="mono">{words(value)}</span>;
@@ -184,6 +215,26 @@ function Value({
         </option>
       ))}
     </select>
+  );
+}
+
+/** Lines of text before the header. */
+function SkippedLines({ dialect, locked, onChange }: Pick<Props, "dialect" | "locked" | "onChange">) {
+  return (
+    <input
+      class="input num"
+      type="number"
+      min={0}
+      max={SKIP_ROWS_MAX}
+      aria-label={NAMES.skip_rows}
+      value={String(itemOf(dialect, "skip_rows"))}
+      disabled={locked}
+      onChange={(event) => {
+        const lines = event.currentTarget.valueAsNumber;
+        if (Number.isInteger(lines) && lines >= 0 && lines <= SKIP_ROWS_MAX) onChange("skip_rows", lines);
+        else event.currentTarget.value = String(itemOf(dialect, "skip_rows"));
+      }}
+    />
   );
 }
 

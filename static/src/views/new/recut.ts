@@ -15,22 +15,49 @@ async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<P
   return await previewOf(staged.slug, { config, key: staged.key, limit: 200 });
 }
 
+async function headerOf(staged: Staged, csv: Dialect): Promise<string[]> {
+  const headed = { ...csv, header: true, ragged_rows: "pad" };
+  const { header, problems, failure } = await look(staged, headed, [
+    { name: "none", from: ["\u2400"], type: "string" },
+  ]);
+  if (!header) throw new Error(problems[0]?.message ?? failure?.message ?? "the header of the file can't be read");
+  return header;
+}
+
+/** The headers of all files together: some files may lack columns. Without names, the longest. */
+export function union(headers: readonly string[][], named: boolean): string[] {
+  if (!named) return headers.reduce((longest, one) => (one.length > longest.length ? one : longest), []);
+  const [first = [], ...others] = headers;
+  const all = [...first];
+  for (const header of others) {
+    const known = new Set(all.map((cell) => cell.toLowerCase()));
+    all.push(...header.filter((cell) => !known.has(cell.toLowerCase())));
+  }
+  return all;
+}
+
+/** Columns with other settings. */
+interface Recut {
+  columns: DraftColumn[];
+  /** Whether some files lack some of them. */
+  partial: boolean;
+}
+
 /**
- * Columns of the header with other settings. @param own the user's changes, which stay @param proposed proposals for
+ * Columns of the headers with other settings. @param own the user's changes, which stay @param proposed proposals for
  * other columns
  */
 export async function recut(
-  staged: Staged,
+  samples: readonly Staged[],
   csv: Dialect,
   own: DraftColumn[],
   proposed: DraftColumn[],
-): Promise<DraftColumn[]> {
-  const headed = { ...csv, header: true, ragged_rows: "pad" };
-  const found = await look(staged, headed, [{ name: "none", from: ["\u2400"], type: "string" }]);
-  const header = found.header;
-  if (!header)
-    throw new Error(found.problems[0]?.message ?? found.failure?.message ?? "the header of the file can't be read");
+): Promise<Recut> {
+  const files = samples.filter(({ piece }) => piece === undefined);
+  const headers = await Promise.all(files.map((staged) => headerOf(staged, csv)));
   const named = itemOf(csv, "header") === true;
+  const header = union(headers, named);
+  const partial = headers.some(({ length }) => length < header.length);
   const names = unique(header.map((cell, at) => (named ? snake(cell) : "") || `column_${at + 1}`));
   const columns = header.map((cell, at): DraftColumn => {
     const from = named ? cell : at;
@@ -41,7 +68,7 @@ export async function recut(
       : { ...fresh, timezone: undefined, nullable: true, included: true, evidence: undefined };
   });
   const unknown = columns.filter(({ evidence, from }) => evidence === undefined && !bySource(own, from));
-  return unknown.length > 0 ? await guessed(staged, csv, columns, new Set(unknown)) : columns;
+  return { columns: unknown.length > 0 ? await guessed(files, csv, columns, new Set(unknown)) : columns, partial };
 }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
@@ -63,13 +90,14 @@ export function changedByUser(columns: DraftColumn[], cut: DraftColumn[], earlie
 
 /** Types of new columns, by their first values. */
 async function guessed(
-  staged: Staged,
+  files: readonly Staged[],
   csv: Dialect,
   columns: DraftColumn[],
   unknown: ReadonlySet<DraftColumn>,
 ): Promise<DraftColumn[]> {
   const plain = columns.map(({ from }, at) => ({ name: `c${at}`, from, type: "string" }));
-  const { rows } = await look(staged, { ...csv, ragged_rows: "pad" }, plain);
+  const looks = await Promise.all(files.map((staged) => look(staged, { ...csv, ragged_rows: "pad" }, plain)));
+  const rows = looks.flatMap((one) => one.rows ?? []);
   const decimal = itemOf(csv, "decimal") === "," ? "," : ".";
   return columns.map((column, at) =>
     !unknown.has(column)
@@ -77,7 +105,7 @@ async function guessed(
       : {
           ...column,
           type: guess(
-            (rows ?? []).map((row) => row[at] as Cell),
+            rows.map((row) => row[at] as Cell),
             decimal,
           ),
         },

@@ -49,6 +49,15 @@ export interface Staged {
   bytes: number;
   /** Whether this page must delete it. */
   ours: boolean;
+  /** The encoding that its byte order mark names. */
+  mark?: string | undefined;
+}
+
+/** The encoding that a byte order mark names; undefined without one. */
+export function markOf([a, b, c]: Uint8Array): string | undefined {
+  if (a === 0xff && b === 0xfe) return "utf-16le";
+  if (a === 0xfe && b === 0xff) return "utf-16be";
+  return a === 0xef && b === 0xbb && c === 0xbf ? "utf-8" : undefined;
 }
 
 /** Maximum number of files of which each is sampled, if their samples together are within the limit. */
@@ -132,7 +141,8 @@ async function put(
   const key = `pipelines/${slug}/.${stem}${nth > 0 ? `.${nth}` : ""}${sample.ending}`;
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
-  return { slug, key, name, whole: sample.whole, bytes: sample.body.size, ours: true };
+  const mark = markOf(new Uint8Array(await sample.body.slice(0, 3).arrayBuffer()));
+  return { slug, key, name, whole: sample.whole, bytes: sample.body.size, ours: true, mark };
 }
 
 /** Bytes of a piece, and most of its lines: a preview shows all of them. */

@@ -4,7 +4,8 @@ import type { Previewed } from "../../api/types";
 import { Section } from "../../components/page";
 import { Failed, Note } from "../../components/states";
 import { toast } from "../../components/toasts";
-import { counted } from "../../format/number";
+import { count, counted } from "../../format/number";
+import { MessageText } from "../../components/message-text";
 import { ColumnsStep } from "./columns";
 import {
   changed,
@@ -12,13 +13,16 @@ import {
   configOf,
   changesColumns,
   draftOf,
+  itemOf,
   mappingOf,
   tableProblem,
   withNulls,
+  type Dialect,
   type Draft,
   type DraftColumn,
 } from "./draft";
 import { formatLine, FormatStep } from "./format";
+import { firstLines, linesBeforeHeader } from "./header-line";
 import { TableNaming } from "./naming";
 import { checkedOf, type Checked } from "../../tables/checked";
 import { previewOf } from "../../tables/preview";
@@ -60,6 +64,7 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
     const proposed = draftOf(inferred);
     return { ...proposed, table: freeTable(name ?? proposed.table, taken) };
   });
+  const [inferredDialect] = useState(draft.dialect);
   const [cutting, setCutting] = useState(false);
   // Columns of the last split, and the user's changes to any column.
   const cuts = useRef({ round: 0, cut: draft.columns, own: [] as DraftColumn[] });
@@ -90,21 +95,25 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
   }, [draft, inferred, blocked]);
 
   const change = (item: string, value: unknown) => {
-    const dialect = changed(draft.dialect, item, value);
+    let dialect = changed(draft.dialect, item, value);
+    // The number of lines before the header is about a header.
+    if (item === "skip_rows" && value !== itemOf(draft.dialect, item)) dialect = changed(dialect, "header", true);
     put(item === "null_values" ? { dialect, columns: withNulls(draft.columns, dialect) } : { dialect });
-    if (!changesColumns(item)) return;
+    if (changesColumns(item)) split(dialect);
+  };
+  const split = (dialect: Dialect) => {
     const { cut, own } = cuts.current;
     const round = (cuts.current.round += 1);
     // Ignores outdated responses.
     const isLast = () => cuts.current.round === round;
     cuts.current.own = changedByUser(draft.columns, cut, own);
     setCutting(true);
-    recut(staged, dialect, cuts.current.own, draftOf(inferred).columns)
+    recut(samples, dialect, cuts.current.own, draftOf(inferred).columns)
       .then(
-        (columns) => {
+        ({ columns, partial }) => {
           if (!isLast()) return;
           cuts.current.cut = columns;
-          put({ columns });
+          put({ columns, partial });
         },
         (error: unknown) => {
           if (isLast()) toast.failed("Couldn't apply the setting", error);
@@ -114,6 +123,27 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
         if (isLast()) setCutting(false);
       });
   };
+
+  // A header that the proposal didn't find, below lines of text.
+  useEffect(() => {
+    const { dialect } = draftOf(inferred);
+    if (itemOf(dialect, "header") === true && itemOf(dialect, "skip_rows") !== 0) return;
+    firstLines(staged, dialect).then(
+      (lines) => {
+        const delimiter = String(itemOf(dialect, "delimiter"));
+        const before = linesBeforeHeader(lines, delimiter, itemOf(dialect, "quote") as string | null);
+        if (before === undefined || cuts.current.round > 0) return;
+        const found = changed(changed(dialect, "skip_rows", before), "header", true);
+        put({ dialect: found });
+        split(found);
+      },
+      // Only a help: the number of lines can be set.
+      () => undefined,
+    );
+    // Once for each proposal.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  const skipped = Number(itemOf(draft.dialect, "skip_rows"));
 
   return (
     <>
@@ -128,6 +158,21 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
         {unreadable.map((text) => (
           <Note key={text} tone="bad">
             {text}
+          </Note>
+        ))}
+        {itemOf(draft.dialect, "header") === true && skipped > 0 && (
+          <Note>
+            The header is in line {count(skipped + 1)}; {skipped === 1 ? "the line" : `the ${count(skipped)} lines`}{" "}
+            before it {skipped === 1 ? "is" : "are"} skipped. If that's wrong, change the lines before the header below.
+          </Note>
+        )}
+        {(draft.dialect.header === inferredDialect.header && draft.dialect.skip_rows === inferredDialect.skip_rows
+          ? inferred.warnings
+          : []
+        ).map((warning) => (
+          <Note key={warning} tone="warn">
+            <MessageText text={sentence(warning)} />
+            {/not unique/.test(warning) && " Rename them below. Later files must have the columns in the same order."}
           </Note>
         ))}
         {error ? (
@@ -150,7 +195,7 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
         <details class="new-format">
           <summary>
             <strong>Detected format</strong>{" "}
-            <span class="secondary">{formatLine(inferred, draft.dialect, complete)}</span>
+            <span class="secondary">{formatLine(inferred, draft.dialect, complete, samples)}</span>
           </summary>
           <FormatStep
             inferred={inferred}
@@ -188,6 +233,9 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
     </>
   );
 }
+
+const sentence = (text: string): string =>
+  text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 function freeTable(name: string, taken: ReadonlySet<string>): string {
   let free = name;

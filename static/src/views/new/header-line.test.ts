@@ -1,0 +1,34 @@
+import { expect, it } from "vitest";
+import { linesBeforeHeader } from "./header-line";
+import { union } from "./recut";
+
+const found = (...lines: string[]) => linesBeforeHeader(lines, ",", '"');
+const records = ["1,2024-01-02,3", "2,2024-01-03,5"];
+
+it("the header is found below titles, notes and empty lines", () => {
+  expect(found("Sales report 2024", "", "id,day,amount", ...records)).toBe(2);
+  expect(found("Sales report 2024,,", "id,day,amount", ...records)).toBe(1);
+  expect(found("Sales report 2024", "Acme Ltd, all regions", "", "id,day,amount", ...records)).toBe(3);
+  expect(found("# made by a tool", "id,name", '1,"a, b"', "2,c")).toBe(1);
+});
+
+it("a header in the first line, and records without names, have none before them", () => {
+  expect(found("id,day,amount", ...records)).toBeUndefined();
+  expect(found("id,day,amount", "a,b,c", ...records)).toBeUndefined();
+  expect(found(...records, ...records)).toBeUndefined();
+  expect(found("one", "two", "three", "four")).toBeUndefined();
+  expect(found("Title", "id,amount,amount", "1,2,3", "2,3,4")).toBeUndefined();
+});
+
+it("columns that only some files have stay after another split", () => {
+  expect(union([["id", "a"], ["ID", "b"], ["a"]], true)).toEqual(["id", "a", "b"]);
+  expect(
+    union(
+      [
+        ["1", "2"],
+        ["1", "2", "3"],
+      ],
+      false,
+    ),
+  ).toEqual(["1", "2", "3"]);
+});
