@@ -71,3 +71,42 @@ test("a failed run's page offers the fix, and rejected rows can be allowed in it
   await dialog.getByRole("button", { name: "Save and run" }).click();
   await expect.poll(() => rowsOf(api, "adapt-job"), SLOW).toBe(3);
 });
+
+test("one bad file of several is left out, and the others are loaded", async ({ page, api }) => {
+  await api.pipeline("adapt-out", config(columns), { "sales/may.csv": "id,price\n1,5\n2,6\n" });
+  await api.upload("pipelines/adapt-out/sales/june.csv", "id,price\n3,7\n");
+  await api.upload("pipelines/adapt-out/sales/bad [1].csv", "id,price\nx,y\n");
+  await api.run("adapt-out");
+  await page.goto("/p/adapt-out");
+  await page.getByRole("button", { name: "Fix…" }).click(SLOW);
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  await expect(dialog.getByLabel("Leave out sales/june.csv")).toHaveCount(0);
+  await dialog.getByLabel("Leave out sales/bad [1].csv").check(SLOW);
+  await expect(dialog.getByText(/bad \[1\]\.csv stays in the lake, but 1 row won't be in the table/)).toBeVisible();
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect.poll(() => rowsOf(api, "adapt-out"), SLOW).toBe(3);
+  const stored = await api.get<{ mappings: { files: string[] }[] }>("/api/p/adapt-out/config");
+  expect(stored.mappings[0]?.files).toEqual(["sales/*.csv", "!sales/bad [[]1[]].csv"]);
+  // It isn't reported as forgotten.
+  await expect(page.locator(".overview-sentence")).toContainText("up to date with 2 files", SLOW);
+});
+
+test("a failed run is named before the config that it couldn't apply, and the new column of its file starts ticked", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("adapt-first", config(columns), { "sales/may.csv": "id,price\n1,5\n" });
+  await api.put("/api/p/adapt-first/config", config([columns[0] ?? {}, { name: "price", type: "date" }]));
+  await api.upload("pipelines/adapt-first/sales/june.csv", "id,price,channel\n3,7,web\n");
+  await api.run("adapt-first");
+  for (const place of ["/p/adapt-first", "/p/adapt-first/data/sales"]) {
+    await page.goto(place);
+    await expect(page.getByText(/Config changed, not applied yet/)).toBeVisible(SLOW);
+    await expect(page.getByRole("button", { name: "Run now" })).toBeVisible();
+    await expect(page.getByRole("button", { name: "Fix…" })).toBeVisible();
+  }
+  await page.getByRole("button", { name: "Fix…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  await expect(dialog.getByLabel("Add column channel (string)")).toBeChecked(SLOW);
+});

@@ -51,6 +51,8 @@ test("on a narrow screen nothing overflows, and no number is cut off", async ({ 
     "/p/narrow/data/sales",
     "/p/narrow/data/sales?tab=schema",
     "/p/narrow/data/sales?tab=sources",
+    "/p/narrow/data/sales?tab=partitions",
+    "/p/narrow/data/sales?tab=versions",
     "/p/narrow/query",
     "/p/narrow/dashboards",
     "/p/narrow/dashboards/all",

@@ -69,6 +69,32 @@ describe("table status", () => {
     const state = one({ pending: corrected, untried: corrected, state: "new", sources: 0 }, { last_job: failed });
     expect([state.tone, state.label, state.action?.kind]).toEqual(["warn", "1 file to load", "run"]);
   });
+  it("names the failure of the last run before the config that it couldn't apply, with both next steps", () => {
+    const last_job = {
+      ...failed,
+      error_code: "too_many_rejects",
+      error_message: "table `orders`: 1 of 4 rows rejected",
+    };
+    const found = status([table({ state: "changed" })], { last_job });
+    expect(tableStates(found.tables[0] ?? table(), found).map(({ label }) => label)).toEqual([
+      "last run failed",
+      "config not applied",
+    ]);
+    expect(pipelineState(found)).toMatchObject({
+      tone: "bad",
+      sentence: "The last run failed: table `orders`: 1 of 4 rows rejected.",
+      more: ["Config changed, not applied yet. The table shows the last run."],
+      actions: [
+        { kind: "adapt", table: "orders", files: [], job: "f", words: "Fix…" },
+        { kind: "run", words: "Run now" },
+      ],
+    });
+    const other = { ...last_job, error_message: "table `items`: 1 of 4 rows rejected" };
+    expect(one({ state: "changed" }, { last_job: other }).label).toBe("config not applied");
+    const pending = { count: 1, first: ["b.csv"] };
+    const both = tableStates(table({ state: "changed", pending }), status([], { last_job }));
+    expect(both.map(({ label }) => label)).toEqual(["1 file failed", "config not applied"]);
+  });
   it("has all reasons, the most important first", () => {
     const states = tableStates(
       table({
@@ -100,6 +126,14 @@ describe("pipeline status", () => {
     );
     expect(found?.sentence).toBe("b: Config changed, not applied yet. The table shows the last run.");
     expect(found?.more).toEqual(["1 CSV isn't read by any table: x.csv."]);
+  });
+  it("puts a failure of any table first, and names the tables to fix", () => {
+    const last_job = { ...failed, error_code: "row_failed", error_message: "bad row" };
+    const pending = { count: 1, first: ["b.csv"] };
+    const tables = [table({ name: "a", removed: { ...none, count: 1, rows: 2 } }), table({ name: "b", pending })];
+    const found = pipelineState(status(tables, { last_job }));
+    expect(found?.sentence).toMatch(/^b: 1 file \(b.csv\) is not in the table, because the last run failed: bad row/);
+    expect(found?.actions.map(({ words }) => words)).toEqual(["Fix b…", "Run now"]);
   });
   it("mentions an invalid config once", () => {
     const found = pipelineState(

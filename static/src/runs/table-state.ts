@@ -13,7 +13,8 @@ export type StateAction =
   | { kind: "config"; words: string }
   | { kind: "upload"; words: string }
   | { kind: "job"; id: string; words: string }
-  | { kind: "adapt"; table: string; files: string[]; words: string }
+  /** `files`: those that the run `job` couldn't read; empty: look for them in its record. */
+  | { kind: "adapt"; table: string; files: string[]; job?: string; words: string }
   | { kind: "clean"; words: string }
   | { kind: "table"; key: string; words: string };
 
@@ -45,7 +46,12 @@ const failedJob = ({ last_job }: Context) =>
   last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
 
 /** Error codes of runs that fail because a mapping doesn't fit its files. */
-const MISREAD: ReadonlySet<string> = new Set(["too_many_rejects", "row_failed", "header_mismatch"]);
+const MISREAD: ReadonlySet<string> = new Set([
+  "too_many_rejects",
+  "row_failed",
+  "header_mismatch",
+  "unreadable_source",
+]);
 
 export const isMisread = (code: string | null | undefined): boolean => MISREAD.has(code ?? "");
 
@@ -55,24 +61,40 @@ const attemptedFiles = ({ pending, untried }: TableStatus) => ({
   first: pending.first.filter((key) => !untried.first.includes(key)),
 });
 
-function pendingStates(table: TableStatus, context: Context): TableState[] {
-  const { name, pending, untried, state } = table;
-  const filesAre = (files: { count: number; first: string[] }) =>
-    `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
-  if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
+const filesAre = (files: { count: number; first: string[] }) =>
+  `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
+
+/** Whether the message of a failed run is about this table, or about all of them. */
+const isAbout = (message: string | null | undefined, { name }: TableStatus): boolean =>
+  !/\btable `/.test(message ?? "") || (message ?? "").includes(`table \`${name}\``);
+
+/** What the last run couldn't do for the table: load its files, or apply its config. */
+function failureState(table: TableStatus, context: Context): TableState | undefined {
+  const { name, state } = table;
   const failed = failedJob(context);
-  const tried = failed ? attemptedFiles(table) : { count: 0, first: [] };
-  const waiting = failed ? untried : pending;
-  const states: TableState[] = [];
-  if (failed && tried.count > 0)
-    states.push({
+  if (!failed || context.active) return undefined;
+  const tried = attemptedFiles(table);
+  const why = failed.error_message ?? "unknown cause";
+  const action: StateAction = isMisread(failed.error_code)
+    ? { kind: "adapt", table: name, files: tried.first, job: failed.job_id, words: "Fix…" }
+    : { kind: "job", id: failed.job_id, words: "How to fix this" };
+  if (tried.count > 0)
+    return {
       tone: "bad",
       label: `${counted(tried.count, "file")} failed`,
-      sentence: `${filesAre(tried)} not in the table, because the last run failed: ${failed.error_message ?? "unknown cause"}.`,
-      action: isMisread(failed.error_code)
-        ? { kind: "adapt", table: name, files: tried.first, words: "Fix…" }
-        : { kind: "job", id: failed.job_id, words: "How to fix this" },
-    });
+      sentence: `${filesAre(tried)} not in the table, because the last run failed: ${why}.`,
+      action,
+    };
+  if (state !== "changed" || !isAbout(failed.error_message, table)) return undefined;
+  return { tone: "bad", label: "last run failed", sentence: `The last run failed: ${why}.`, action };
+}
+
+function pendingStates(table: TableStatus, context: Context): TableState[] {
+  const { pending, untried, state } = table;
+  if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
+  const failed = failedJob(context);
+  const waiting = failed ? untried : pending;
+  const states: TableState[] = [];
   if (waiting.count > 0)
     states.push({
       tone: "warn",
@@ -100,6 +122,8 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
       sentence: "The pipeline has no config, so the table shows the last run.",
       action: { kind: "config", words: "Write config" },
     });
+  const failure = failureState(table, context);
+  if (failure) states.push(failure);
   if (table.state === "changed")
     states.push({
       tone: "warn",
@@ -163,7 +187,21 @@ export interface PipelineState {
   sentence: string;
   /** More sentences. */
   more: string[];
-  action?: StateAction;
+  /** The next steps of all of them, the most important first. */
+  actions: StateAction[];
+}
+
+const ACTIONS_MAX = 3;
+
+/** The next steps of states, each once. */
+export function actionsOf(states: readonly TableState[]): StateAction[] {
+  const found = new Map<string, StateAction>();
+  for (const { action } of states) {
+    if (!action) continue;
+    const key = action.kind === "adapt" ? `adapt ${action.table}` : action.kind;
+    if (!found.has(key)) found.set(key, action);
+  }
+  return [...found.values()].slice(0, ACTIONS_MAX);
 }
 
 /** The state of a pipeline whose tables aren't all up to date; undefined if they are, or wait for data. */
@@ -172,22 +210,32 @@ export function pipelineState(status: PipelineStatus): PipelineState | undefined
     .map((table) => ({ table, states: tableStates(table, status).filter(needsAction) }))
     .filter(({ states }) => states.length > 0);
   const unread = notRead(status);
-  const [first] = troubled;
-  const [state, ...others] = first?.states ?? [];
-  if (!first || !state) return unread && { ...unread, more: [] };
+  const isBad = ({ states }: { states: TableState[] }) => states.some(({ tone }) => tone === "bad");
   const wide = status.config.state === "invalid" || status.config.state === "missing";
-  const name = status.tables.length > 1 && !wide ? `${first.table.name}: ` : "";
+  // A failure of any table comes first.
+  const sorted = wide ? troubled : [...troubled.filter(isBad), ...troubled.filter((one) => !isBad(one))];
+  const [first] = sorted;
+  const [state, ...others] = first?.states ?? [];
+  if (!first || !state) return unread && { ...unread, more: [], actions: actionsOf([unread]) };
+  const several = status.tables.length > 1 && !wide;
+  const named = ({ table, states }: { table: TableStatus; states: TableState[] }): TableState[] =>
+    states.map((one) =>
+      several && one.action?.kind === "adapt"
+        ? { ...one, action: { ...one.action, words: `Fix ${table.name}…` } }
+        : one,
+    );
+  const name = several ? `${first.table.name}: ` : "";
   const more = others.map(({ sentence }) => sentence);
   if (!wide)
-    for (const { table, states } of troubled.slice(1))
+    for (const { table, states } of sorted.slice(1))
       more.push(...states.map(({ sentence }) => `${table.name}: ${sentence}`));
   if (unread) more.push(unread.sentence);
   return {
-    tone: troubled.some(({ states }) => states.some(({ tone }) => tone === "bad")) ? "bad" : "warn",
+    tone: troubled.some(isBad) ? "bad" : "warn",
     label: state.label,
     sentence: name + state.sentence,
     more,
-    ...(state.action ? { action: state.action } : {}),
+    actions: actionsOf((wide ? sorted.slice(0, 1) : sorted).flatMap(named)),
   };
 }
 

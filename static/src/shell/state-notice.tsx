@@ -9,7 +9,14 @@ import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { Badge } from "../components/status";
 import { routes } from "../browser/routes";
-import { extraColumns, needsAction, pipelineState, tableStates, type StateAction } from "../runs/table-state";
+import {
+  actionsOf,
+  extraColumns,
+  needsAction,
+  pipelineState,
+  tableStates,
+  type StateAction,
+} from "../runs/table-state";
 import { AdaptDialog } from "../tables/adapt";
 import { CleanRun, useRun } from "./pipeline";
 import { askForFiles } from "./upload-request";
@@ -72,6 +79,7 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
               slug={slug}
               table={action.table}
               files={action.files}
+              job={action.job}
               onClose={() => setAsking(false)}
               onSaved={() => void run(false)}
             />
@@ -95,15 +103,20 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
   const states = own ? tableStates(own, status).filter(needsAction) : [];
   const [first] = states;
   const whole = table === undefined ? pipelineState(status) : undefined;
-  const shown = whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence) });
+  const shown =
+    whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence), actions: actionsOf(states) });
   if (!shown) return null;
   return (
     <Note tone={shown.tone}>
       <div class="row wrap state-notice">
         <span class="grow">
-          <MessageText text={shown.sentence} /> {shown.more.join(" ")}
+          <MessageText text={shown.sentence} /> <MessageText text={shown.more.join(" ")} />
         </span>
-        {shown.action && <StateButton slug={slug} action={shown.action} />}
+        <span class="row wrap">
+          {shown.actions.map((action) => (
+            <StateButton key={action.words} slug={slug} action={action} />
+          ))}
+        </span>
       </div>
     </Note>
   );

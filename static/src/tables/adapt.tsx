@@ -2,7 +2,8 @@ import { keepPreviousData, useQueries, useQuery } from "@tanstack/preact-query";
 import { useMemo, useState } from "preact/hooks";
 import { api, ask } from "../api/client";
 import { loadConfig, saveConfig, type Loaded, type StoredMapping } from "../api/config";
-import { statusQuery } from "../api/queries";
+import { lineageQuery, statusQuery, tablesQuery } from "../api/queries";
+import { asFailure } from "../api/failure";
 import type { Inferred, Previewed } from "../api/types";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
@@ -11,13 +12,16 @@ import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
+import { useFailedFiles } from "../runs/failed-files";
 import {
   allowingRejects,
   changesFor,
+  leavingOut,
   rejectsAllowed,
   tooManyRejects,
   withMapping,
   type MappingChange,
+  type MisfitFile,
 } from "./changes";
 import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
 import { previewOf } from "./preview";
@@ -33,6 +37,8 @@ interface Props {
   table: string;
   /** Files that the mapping doesn't fit, relative to the pipeline's folder. */
   files: string[];
+  /** The run that couldn't read files. */
+  job?: string | undefined;
   /** Headers of columns to add. */
   columns?: string[];
   onClose: () => void;
@@ -41,7 +47,32 @@ interface Props {
 }
 
 /** Proposes changes of a table's mapping from its files, shows their effect, and saves them. */
-export function AdaptDialog({ slug, table, files, columns = [], onClose, onSaved }: Props) {
+export function AdaptDialog({ job, ...props }: Props) {
+  const { slug, table, files, onClose } = props;
+  const named = useFailedFiles(slug, job);
+  const found = [...new Set([...(named ?? []), ...files])];
+  // Without a named file, any of the table's files shows what the config doesn't fit.
+  const isUnknown = named !== undefined && found.length === 0;
+  const lineage = useQuery({ ...lineageQuery(slug, table, { limit: FILES_MAX }), enabled: isUnknown });
+  const listed = (lineage.data?.sources ?? []).filter(({ archived }) => !archived).map(({ key }) => key);
+  const chosen = isUnknown ? listed : found;
+  if (named && chosen.length > 0) return <ComparedFiles {...props} files={chosen} />;
+  return (
+    <Dialog title={titleOf(table)} onClose={onClose}>
+      {isUnknown && lineage.error ? (
+        <Failed title="Couldn't find the table's files" error={lineage.error} onRetry={() => void lineage.refetch()} />
+      ) : isUnknown && lineage.data ? (
+        <Note>The table has no files.</Note>
+      ) : (
+        <Skeleton lines={8} label="Looking for the files" />
+      )}
+    </Dialog>
+  );
+}
+
+const titleOf = (table: string): string => `Adapt ${table} to its files`;
+
+function ComparedFiles({ slug, table, files, columns = [], onClose, onSaved }: Omit<Props, "job">) {
   const keys = files.slice(0, FILES_MAX).map((file) => `pipelines/${slug}/${file}`);
   const config = useQuery({
     queryKey: ["adapt", slug, "config"],
@@ -64,8 +95,11 @@ export function AdaptDialog({ slug, table, files, columns = [], onClose, onSaved
     refetchOnWindowFocus: false,
   });
   const mapping = config.data?.config.mappings?.find((one) => one.table === table);
-  const title = `Adapt ${table} to its files`;
-  const error = config.error ?? inferred.error;
+  const tables = useQuery(tablesQuery(slug));
+  const title = titleOf(table);
+  // Files that can't be read at all can still be left out.
+  const isUnreadable = inferred.error !== null && asFailure(inferred.error).status === 422;
+  const error = config.error ?? (isUnreadable ? undefined : inferred.error);
   if (error)
     return (
       <Dialog title={title} onClose={onClose} actions={<Button onClick={onClose}>Close</Button>}>
@@ -76,7 +110,7 @@ export function AdaptDialog({ slug, table, files, columns = [], onClose, onSaved
         />
       </Dialog>
     );
-  if (!config.data || !inferred.data || !mapping)
+  if (!config.data || (!inferred.data && !isUnreadable) || tables.isPending || !mapping)
     return (
       <Dialog title={title} onClose={onClose}>
         {config.data && !mapping ? (
@@ -96,6 +130,7 @@ export function AdaptDialog({ slug, table, files, columns = [], onClose, onSaved
       loaded={config.data}
       mapping={mapping}
       inferred={inferred.data}
+      ignored={(tables.data?.tables.find(({ name }) => name === table)?.extra_columns ?? []).map(({ name }) => name)}
       unlisted={files.length - keys.length}
       onClose={onClose}
       onSaved={onSaved}
@@ -111,7 +146,10 @@ interface ComparisonProps {
   columns: string[];
   loaded: Loaded;
   mapping: StoredMapping;
-  inferred: Inferred;
+  /** Undefined: none of the files can be read. */
+  inferred: Inferred | undefined;
+  /** Headers that the table has long left out. */
+  ignored: string[];
   /** Number of files that aren't checked. */
   unlisted: number;
   onClose: () => void;
@@ -120,17 +158,49 @@ interface ComparisonProps {
 
 const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
+/** The effect of leaving files out. `rows`: as far as they could be counted. */
+export function leftOutText(names: readonly string[], rows: number, others: number): string {
+  const [stay, them] = names.length === 1 ? ["stays", "it"] : ["stay", "them"];
+  const lost = rows > 0 ? counted(rows, "row") : "their rows";
+  return `${names.join(", ")} ${stay} in the lake, but ${lost} won't be in the table. A run reads the other ${counted(others, "file")}. To load ${them} later, remove the entry that starts with ! from files in the config.`;
+}
+
+/** The files that the stored config doesn't fit, with the reason. */
+export function misfitsOf(
+  slug: string,
+  keys: readonly string[],
+  previews: readonly (Previewed | undefined)[],
+): MisfitFile[] {
+  return keys.flatMap((key, at) => {
+    const { failure, counts } = previews[at] ?? {};
+    const rejected = counts?.rows_rejected ?? 0;
+    if (!failure && rejected === 0) return [];
+    const why = failure
+      ? `a run would fail: ${failure.message}`
+      : `${count(rejected)} of ${counted(counts?.rows_read ?? 0, "row")} would be rejected`;
+    return [{ file: key.slice(`pipelines/${slug}/`.length), why }];
+  });
+}
+
 function Comparison(props: ComparisonProps) {
-  const { title, slug, table, keys, columns, loaded, mapping, inferred, unlisted, onClose, onSaved } = props;
+  const { title, slug, table, keys, columns, loaded, mapping, inferred, ignored, unlisted, onClose, onSaved } = props;
+  const status = useQuery(statusQuery(slug));
+  const stored = status.data?.tables.find(({ name }) => name === table);
   const before = usePreviews(slug, table, keys, loaded.config, REJECTS_COMPARED);
   const samples = keys.map((key) => ({ name: nameOf(key) }));
   const now = checkedOf(samples, before.previews);
-  const changes = useMemo(
-    () => (now ? changesFor(mapping, inferred, ...rejectedIn(now), columns) : undefined),
+  const filesOfTable = stored ? stored.sources + stored.pending.count : keys.length;
+  const changes = useMemo(() => {
+    if (!now) return undefined;
+    const wanted = { wanted: columns, ignored };
+    const misfits = misfitsOf(slug, keys, before.previews);
+    return [
+      ...(inferred ? changesFor(mapping, inferred, ...rejectedIn(now), wanted) : []),
+      ...(filesOfTable > 1 ? leavingOut(misfits) : []),
+    ];
     // The previews of the stored config don't change while the dialog is open.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-    [now === undefined, mapping, inferred],
-  );
+  }, [now === undefined, mapping, inferred, filesOfTable > 1]);
   const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
   const allowed = rejectsAllowed(mapping);
   const [ratio, setRatio] = useState(allowed.ratio);
@@ -142,11 +212,20 @@ function Comparison(props: ComparisonProps) {
     const changed = taken.reduce((made, change) => change.apply(made), given);
     return ratio === allowed.ratio ? changed : allowingRejects(changed, ratio);
   });
-  const after = usePreviews(slug, table, keys, config, REJECTS_SHOWN);
-  const checked = after.stale ? undefined : checkedOf(samples, after.previews);
+  const left = new Set(taken.map(({ id }) => id));
+  const isLeft = (key: string) => left.has(`leave out ${key.slice(`pipelines/${slug}/`.length)}`);
+  const out = keys.filter(isLeft);
+  const read = keys.filter((key) => !isLeft(key));
+  const after = usePreviews(slug, table, read, config, REJECTS_SHOWN);
+  const checked = after.stale
+    ? undefined
+    : checkedOf(
+        read.map((key) => ({ name: nameOf(key) })),
+        after.previews,
+      );
+  const rowsOut = out.reduce((sum, key) => sum + (before.previews[keys.indexOf(key)]?.counts?.rows_read ?? 0), 0);
+  const noneLeft = out.length >= filesOfTable;
   const problem = after.previews.flatMap((one) => one?.problems ?? [])[0];
-  const status = useQuery(statusQuery(slug));
-  const stored = status.data?.tables.find(({ name }) => name === table);
   const tooMany = checked && stored && tooManyRejects(stored, checked, columns.length > 0, { ...allowed, ratio });
   const error = before.error ?? after.error;
 
@@ -175,7 +254,7 @@ function Comparison(props: ComparisonProps) {
           <Button
             variant="primary"
             busy={saving}
-            disabled={!isChanged || !checked || problem !== undefined}
+            disabled={!isChanged || !checked || problem !== undefined || noneLeft}
             onClick={() => void save()}
           >
             Save and run
@@ -188,7 +267,7 @@ function Comparison(props: ComparisonProps) {
           {counted(keys.length, "file")} compared with the config: {keys.map(nameOf).join(", ")}
           {unlisted > 0 && `; ${counted(unlisted, "other file")} not`}.
         </p>
-        {inferred.files_failed.map(({ key, message }) => (
+        {inferred?.files_failed.map(({ key, message }) => (
           <Note key={key} tone="bad">
             {nameOf(key)}: {message}
           </Note>
@@ -219,7 +298,14 @@ function Comparison(props: ComparisonProps) {
           {problem && <Note tone="bad">{problem.message}</Note>}
           {changes && !checked && !error && <p class="secondary">Reading the files with these changes</p>}
           {checked?.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>}
-          {checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
+          {out.length > 0 && (
+            <Note tone={noneLeft ? "bad" : "neutral"}>
+              {noneLeft
+                ? "A run needs at least one file of the table."
+                : leftOutText(out.map(nameOf), rowsOut, filesOfTable - out.length)}
+            </Note>
+          )}
+          {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
             <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
           )}
           {tooMany && (

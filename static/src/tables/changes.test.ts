@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
-import { allowingRejects, changesFor, tooManyRejects, withMapping, type RejectedByColumn } from "./changes";
+import { matcher } from "../uploads/globs";
+import { allowingRejects, changesFor, leavingOut, tooManyRejects, withMapping, type RejectedByColumn } from "./changes";
 
 const column = (name: string, type: string, more: Partial<ColumnProposal> = {}): ColumnProposal => ({
   name,
@@ -43,6 +44,7 @@ const mapping: StoredMapping = {
   ],
 };
 const none: RejectedByColumn = new Map();
+const asked = (...wanted: string[]) => ({ wanted, ignored: [] });
 const applied = (changes: ReturnType<typeof changesFor>) =>
   changes.filter(({ proposed }) => proposed).reduce((made, change) => change.apply(made), mapping);
 
@@ -53,7 +55,7 @@ describe("changes of a mapping", () => {
       column("price", "float64", { from: "Preis" }),
       column("promo", "string"),
     ]);
-    const changes = changesFor(mapping, files, none, 0, ["promo"]);
+    const changes = changesFor(mapping, files, none, 0, asked("promo"));
     expect(changes.map(({ label }) => label)).toEqual(["Add column promo (string)"]);
     expect(applied(changes)).toEqual({
       ...mapping,
@@ -62,9 +64,34 @@ describe("changes of a mapping", () => {
     });
   });
 
+  it("add columns that nobody left out, where none was asked for", () => {
+    const files = inferred([
+      column("id", "int64"),
+      column("price", "float64"),
+      column("promo", "string"),
+      column("note", "string"),
+    ]);
+    const proposed = (wanted: string[], ignored: string[]) =>
+      changesFor(mapping, files, none, 0, { wanted, ignored })
+        .filter((change) => change.proposed)
+        .map(({ id }) => id);
+    expect(proposed([], [])).toEqual(["column promo", "column note"]);
+    expect(proposed([], ["Note"])).toEqual(["column promo"]);
+    expect(proposed(["note"], ["note"])).toEqual(["column note"]);
+  });
+
+  it("leave out exactly the named files", () => {
+    const [change] = leavingOut([{ file: "in/bad [1]!.csv", why: "3 of 4 rows would be rejected" }]);
+    expect(change).toMatchObject({ label: "Leave out in/bad [1]!.csv", proposed: false });
+    const files = change?.apply(mapping).files as string[];
+    expect(files).toEqual(["*.csv", "!in/bad [[]1[]]{!}.csv"]);
+    const reads = matcher(["**/*.csv", ...files]);
+    expect(["in/bad [1]!.csv", "in/bad 1.csv", "a.csv"].map(reads)).toEqual([false, true, true]);
+  });
+
   it("give new columns free names", () => {
     const files = inferred([column("twice", "int64", { from: "Twice" })]);
-    const [change] = changesFor(mapping, files, none, 0, ["Twice"]);
+    const [change] = changesFor(mapping, files, none, 0, asked("Twice"));
     const columns = change?.apply(mapping).columns as unknown[];
     expect(columns.at(-1)).toEqual({ name: "twice_2", from: "Twice", type: "int64" });
   });
@@ -75,8 +102,8 @@ describe("changes of a mapping", () => {
       column("id", "int64"),
       column("price", "decimal(18,2)", { from: "Price", number_format: { ...format, currency: ["$"] } }),
     ]);
-    expect(changesFor(mapping, files, none, 0, [])).toEqual([]);
-    const changes = changesFor(mapping, files, new Map([["price", { count: 2, nulls: false }]]), 0, []);
+    expect(changesFor(mapping, files, none, 0, asked())).toEqual([]);
+    const changes = changesFor(mapping, files, new Map([["price", { count: 2, nulls: false }]]), 0, asked());
     expect(changes.map(({ label }) => label)).toEqual([
       "Read price as decimal(18,2), thousands separator comma, with $",
     ]);
@@ -94,14 +121,14 @@ describe("changes of a mapping", () => {
       skip_footer_rows: 1,
       footer_values: ["Total"],
     });
-    const changes = changesFor(mapping, files, new Map([["id", { count: 1, nulls: true }]]), 0, []);
+    const changes = changesFor(mapping, files, new Map([["id", { count: 1, nulls: true }]]), 0, asked());
     const made = applied(changes);
     expect((made.columns as unknown[])[0]).toEqual({ name: "id", type: "int64" });
     expect(made.csv).toEqual({ null_values: ["", "N/A"], skip_footer_rows: 1, footer_values: ["Total"] });
   });
 
   it("offer nulls for columns that the files lack, without choosing that", () => {
-    const changes = changesFor(mapping, inferred([column("price", "float64", { from: "Price" })]), none, 0, []);
+    const changes = changesFor(mapping, inferred([column("price", "float64", { from: "Price" })]), none, 0, asked());
     expect(changes.map(({ id, proposed }) => [id, proposed])).toEqual([["missing_columns", false]]);
     expect(changes[0]?.apply(mapping)).toMatchObject({
       missing_columns: "null",

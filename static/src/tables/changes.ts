@@ -91,12 +91,19 @@ const withCsv = (mapping: StoredMapping, members: Record<string, unknown>): Stor
   csv: { ...csvOf(mapping), ...members },
 });
 
-/** Columns of the files that no column of the mapping reads. `wanted`: their headers, if only some were asked for. */
-function newColumns(mapping: StoredMapping, inferred: Inferred, wanted: readonly string[]): MappingChange[] {
+/** Headers of columns: those that were asked for, if only some were, and those that the table has long left out. */
+export interface Headers {
+  wanted: readonly string[];
+  ignored: readonly string[];
+}
+
+/** Columns of the files that no column of the mapping reads. */
+function newColumns(mapping: StoredMapping, inferred: Inferred, { wanted, ignored }: Headers): MappingChange[] {
   const columns = columnsOf(mapping);
   const read = new Set(columns.flatMap(headersOf));
   const names = new Set(columns.map(({ name }) => text(name).toLowerCase()));
-  const asked = new Set(wanted.map((name) => name.toLowerCase()));
+  const [asked, left] = [wanted, ignored].map((some) => new Set(some.map((name) => name.toLowerCase())));
+  const isProposed = (header: string) => (wanted.length > 0 ? asked?.has(header) : !left?.has(header)) === true;
   return inferred.columns
     .filter((column) => typeof column.from === "string" && !read.has(headerOf(column)))
     .map((column) => {
@@ -110,7 +117,7 @@ function newColumns(mapping: StoredMapping, inferred: Inferred, wanted: readonly
         id: `column ${name}`,
         label: `Add column ${name} (${typeLine(column)})`,
         why: column.evidence.why,
-        proposed: asked.has(headerOf(column)),
+        proposed: isProposed(headerOf(column)),
         // Other files lack it.
         apply: (before) => ({ ...before, columns: [...list(before.columns), added], missing_columns: "null" }),
       };
@@ -231,17 +238,37 @@ function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
   return changes;
 }
 
-/** Changes that let the mapping read the files. `rejected`: the present rejects; `wanted`: headers of columns. */
+/** A file that the mapping doesn't fit, relative to the pipeline's folder. */
+export interface MisfitFile {
+  file: string;
+  /** The evidence. */
+  why: string;
+}
+
+/** A glob that matches this text alone. */
+const escapeGlob = (text: string): string => text.replace(/[*?[\]{}]/g, "[$&]").replaceAll("!", "{!}");
+
+/** Leaves single files out. */
+export const leavingOut = (files: readonly MisfitFile[]): MappingChange[] =>
+  files.map(({ file, why }) => ({
+    id: `leave out ${file}`,
+    label: `Leave out ${file}`,
+    why,
+    proposed: false,
+    apply: (given) => ({ ...given, files: [...list(given.files), `!${escapeGlob(file)}`] }),
+  }));
+
+/** Changes that let the mapping read the files. `rejected`: the present rejects. */
 export function changesFor(
   mapping: StoredMapping,
   inferred: Inferred,
   rejected: RejectedByColumn,
   refused: number,
-  wanted: readonly string[],
+  headers: Headers,
 ): MappingChange[] {
   const isRejecting = rejected.size > 0 || refused > 0;
   return [
-    ...newColumns(mapping, inferred, wanted),
+    ...newColumns(mapping, inferred, headers),
     ...missingColumns(mapping, inferred),
     ...readings(mapping, inferred, rejected),
     ...(isRejecting ? settings(mapping, inferred) : []),

@@ -86,16 +86,39 @@ function DryRunResult({ slug, job }: { slug: string; job: Job }) {
 function Outcome({ slug, job }: { slug: string; job: Job }) {
   if (job.status === "completed") return <DryRunResult slug={slug} job={job} />;
   if (job.error?.code === "cancelled") return <Note>The check was cancelled.</Note>;
+  const { rows, rest } = rowsOfDetail(job.error?.detail ?? "");
   return (
-    <Note tone="bad">
-      A run would fail: <MessageText text={job.error?.message ?? "unknown cause"} />
-      {job.error?.detail && (
-        <pre class="config-detail">
-          <MessageText text={job.error.detail} />
-        </pre>
-      )}
-    </Note>
+    <>
+      <Note tone="bad">
+        A run would fail: <MessageText text={job.error?.message ?? "unknown cause"} />
+        {rest !== "" && (
+          <pre class="config-detail">
+            <MessageText text={rest} />
+          </pre>
+        )}
+      </Note>
+      {rows.length > 0 && <p class="secondary">The first rejected rows:</p>}
+      <RejectedRows
+        caption="Rejected rows that fail the run"
+        rows={rows.map((row, at) => ({ ...row, id: String(at), key: `${prefixOf(slug)}${row.file}` }))}
+      />
+    </>
   );
+}
+
+/** A rejected row as a failure describes it: file, line, column, and the reason with the value. */
+const DETAIL_ROW = /^`([^`]+)` line (\d+): (?:column `([^`]+)`: )?(.*)$/;
+
+/** The rejected rows that the detail of a failure lists, and the rest of its text. */
+export function rowsOfDetail(detail: string) {
+  const rows: { file: string; line: number; column: string | undefined; value: string; message: string }[] = [];
+  const rest: string[] = [];
+  for (const text of detail.split("\n")) {
+    const [, file, line, column, message = ""] = DETAIL_ROW.exec(text) ?? [];
+    if (file === undefined) rest.push(text);
+    else rows.push({ file, line: Number(line), column, value: /found `([^`]*)`/.exec(message)?.[1] ?? "", message });
+  }
+  return { rows, rest: rest.join("\n") };
 }
 
 export function DryRun({ slug, text, disabled }: { slug: string; text: string; disabled: boolean }) {

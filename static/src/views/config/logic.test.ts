@@ -1,3 +1,4 @@
+import { rowsOfDetail } from "./dry-run";
 import { describe, expect, it } from "vitest";
 import { shownProblems } from "./validation";
 import { formatted, syntaxProblem } from "./format";
@@ -242,5 +243,25 @@ describe("problems and warnings", () => {
   });
   it("are hidden while the text has a syntax error", () => {
     expect(shownProblems("{", [at("/a")], [at("/b")])).toHaveLength(1);
+  });
+});
+
+describe("the failure of a dry run", () => {
+  it("lists the rejected rows of its detail by file and line", () => {
+    const detail =
+      "`in/b.csv` line 2: column `price`: expected float64, found `x` (wrong_type)\n`b.csv` line 7: the row has 3 cells\ncorrect the files or the mapping";
+    expect(rowsOfDetail(detail)).toEqual({
+      rows: [
+        {
+          file: "in/b.csv",
+          line: 2,
+          column: "price",
+          value: "x",
+          message: "expected float64, found `x` (wrong_type)",
+        },
+        { file: "b.csv", line: 7, column: undefined, value: "", message: "the row has 3 cells" },
+      ],
+      rest: "correct the files or the mapping",
+    });
   });
 });

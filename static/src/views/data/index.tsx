@@ -1,7 +1,7 @@
-import { useQuery } from "@tanstack/preact-query";
-import { useRef } from "preact/hooks";
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useEffect, useRef } from "preact/hooks";
 import { Link, Redirect, useParams } from "wouter-preact";
-import { isActive, jobsQuery, lineageQuery, tablesQuery } from "../../api/queries";
+import { isActive, jobsQuery, keys, lineageQuery, rowsQuery, tablesQuery } from "../../api/queries";
 import type { Column, ConfigStatus, Table } from "../../api/types";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
@@ -10,7 +10,7 @@ import { useShortcuts } from "../../browser/shortcuts";
 import { ExtraColumnsNotice, StateNotice } from "../../shell/state-notice";
 import { askForFiles } from "../../shell/upload-request";
 import { Button } from "../../components/button";
-import { useAddress } from "./url-state";
+import { useAddress, type Address } from "./url-state";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
 import { LINEAGE_PAGE, Partitions } from "./partitions";
@@ -105,8 +105,33 @@ function useRejected(slug: string, table: Table): number | undefined {
   return data?.sources.reduce((sum, source) => sum + source.rows_rejected, 0);
 }
 
-function TableView({ slug, table }: { slug: string; table: Table }) {
-  const address = useAddress(table.schema.length > 0 ? table.schema : NO_COLUMNS);
+/**
+ * The table with the number of rows that its grid shows: tables and rows are separate answers, and a run may publish in
+ * between. The older one of both is loaded again.
+ */
+function useShownTable(slug: string, listed: Table, { sortText, filterTexts, asOf }: Address): Table {
+  const cache = useQueryClient();
+  const isWhole = filterTexts.length === 0 && asOf === undefined;
+  const { data } = useQuery({ ...rowsQuery(slug, listed.name, { sort: sortText, filters: [] }), enabled: false });
+  const total = isWhole ? data?.total : undefined;
+  useEffect(() => {
+    if (total !== undefined && total !== listed.rows)
+      void cache.invalidateQueries({ queryKey: keys.tables(slug), exact: true });
+    // Once for each answer with rows.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [total]);
+  useEffect(() => {
+    if (total !== undefined && total !== listed.rows)
+      void cache.invalidateQueries({ queryKey: [...keys.table(slug, listed.name), "rows"] });
+    // Once for each answer with tables.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [listed.rows]);
+  return total === undefined || total === listed.rows ? listed : { ...listed, rows: total };
+}
+
+function TableView({ slug, table: listed }: { slug: string; table: Table }) {
+  const address = useAddress(listed.schema.length > 0 ? listed.schema : NO_COLUMNS);
+  const table = useShownTable(slug, listed, address);
   const rejected = useRejected(slug, table);
   const tab = tabsOf(table).includes(address.tab) ? address.tab : "rows";
   const main = useRef<HTMLDivElement>(null);

@@ -61,7 +61,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
         </Note>
       )}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Partitions of ${table.name}`}>
-        <table class="table data-lineage">
+        <table class="table stacks data-lineage">
           <thead>
             <tr>
               <th>Partition</th>
@@ -80,12 +80,16 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
                   </span>{" "}
                   {file.rejects && <Badge title="Rejected rows of this source">rejected rows</Badge>}
                 </td>
-                <td class="num">{count(file.rows)}</td>
-                <td class="num">{bytes(file.size)}</td>
+                <td class="num" data-label="Rows">
+                  {count(file.rows)}
+                </td>
+                <td class="num" data-label="Size">
+                  {bytes(file.size)}
+                </td>
                 <td>
                   <Sources slug={slug} file={file} />
                 </td>
-                <td class="mono">
+                <td class="mono" data-label="By">
                   {file.job_id ? (
                     <Link href={`~${routes.job(slug, file.job_id)}`} title={file.job_id}>
                       {file.job_id.slice(0, 13)}

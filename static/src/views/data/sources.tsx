@@ -40,7 +40,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   return (
     <div class="data-page" aria-busy={isPlaceholderData}>
       <div class="table-box" tabIndex={0} role="group" aria-label={`Sources of ${table.name}`}>
-        <table class="table data-lineage">
+        <table class="table stacks data-lineage">
           <thead>
             <tr>
               <th>Source</th>
@@ -87,9 +87,13 @@ function SourceRow({ slug, table, source }: { slug: string; table: string; sourc
           <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>
         )}
       </td>
-      <td class="num">{count(source.rows_read)}</td>
-      <td class="num">{count(source.rows_written)}</td>
-      <td class="num">
+      <td class="num" data-label="Read">
+        {count(source.rows_read)}
+      </td>
+      <td class="num" data-label="= Written">
+        {count(source.rows_written)}
+      </td>
+      <td class="num" data-label="+ Rejected">
         {rejected > 0 ? (
           <Link
             class="data-rejected-count"
@@ -101,14 +105,18 @@ function SourceRow({ slug, table, source }: { slug: string; table: string; sourc
           <span class="dim">0</span>
         )}
       </td>
-      <td class="num">{count(source.rows_filtered)}</td>
-      <td class="num">{bytes(source.size)}</td>
-      <td class="num">
+      <td class="num" data-label="+ Filtered">
+        {count(source.rows_filtered)}
+      </td>
+      <td class="num" data-label="Size">
+        {bytes(source.size)}
+      </td>
+      <td class="num" data-label="Partitions">
         <Link href={`~${routes.data(slug, table, { tab: "partitions", source: source.key })}`}>
           {count(source.partitions_total)}
         </Link>
       </td>
-      <td>
+      <td class="whole" data-label="Read">
         <Time at={source.read_at} />
       </td>
     </tr>

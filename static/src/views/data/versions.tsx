@@ -17,6 +17,7 @@ import { exact } from "../../format/time";
 import { routes } from "../../browser/routes";
 import type { Address } from "./url-state";
 import { partitionText } from "./lineage";
+import { KeepHistory } from "./keep-history";
 import { Pager } from "./pager";
 
 /** The versions of a table, with what each changed; an earlier one can be viewed or restored. */
@@ -32,18 +33,18 @@ export function Versions({ slug, table, address }: { slug: string; table: Table;
   if (!data) return <Skeleton lines={10} />;
   const current = page === 0 ? data.commits[0]?.sequence : undefined;
   if (data.total === 0)
-    return <Empty title="No versions yet">The first run of this table publishes its first version.</Empty>;
+    return (
+      <div class="data-page">
+        <Empty title="No versions yet">The first run of this table publishes its first version.</Empty>
+        <KeepHistory slug={slug} table={table.name} />
+      </div>
+    );
   const open = opened ?? current;
   return (
     <div class="data-page" aria-busy={isPlaceholderData}>
-      {data.total === 1 && (
-        <p class="secondary">
-          Earlier versions are kept if the table has a <code>keep_history</code> in the{" "}
-          <Link href={`~${routes.config(slug)}`}>config</Link>.
-        </p>
-      )}
+      <KeepHistory slug={slug} table={table.name} />
       <div class="table-box" tabIndex={0} role="group" aria-label={`Versions of ${table.name}`}>
-        <table class="table data-versions">
+        <table class="table stacks data-versions">
           <thead>
             <tr>
               <th class="num">Version</th>
@@ -114,7 +115,7 @@ function VersionRow({
   return (
     <>
       <tr>
-        <td class="num">
+        <td class="num" data-label="Version">
           <Button
             variant="quiet"
             icon={isOpen ? <ChevronDown /> : <ChevronRight />}
@@ -125,12 +126,18 @@ function VersionRow({
             {count(sequence)}
           </Button>
         </td>
-        <td>
+        <td class="whole">
           <Time at={commit.committed_at} /> {isCurrent && <Badge tone="accent">current</Badge>}
         </td>
-        <td class="num">{count(commit.rows)}</td>
-        <td class="num">{count(commit.sources)}</td>
-        <td class="num">{bytes(commit.bytes)}</td>
+        <td class="num" data-label="Rows">
+          {count(commit.rows)}
+        </td>
+        <td class="num" data-label="Sources">
+          {count(commit.sources)}
+        </td>
+        <td class="num" data-label="Size">
+          {bytes(commit.bytes)}
+        </td>
         <td>
           {restored ? (
             `Restored from version ${restored}`
@@ -140,7 +147,7 @@ function VersionRow({
             </Link>
           )}
         </td>
-        <td>
+        <td class="whole">
           {!isCurrent && (
             <span class="row">
               <Button onClick={onView}>View rows</Button>

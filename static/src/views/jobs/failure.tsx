@@ -54,14 +54,14 @@ function Steps({
   const [cleaning, setCleaning] = useState(false);
   const pointer = place?.kind === "config" ? place.pointer : undefined;
   const { data: status } = useQuery({ ...statusQuery(slug), enabled: steps.includes("adapt") });
-  const misread = (status?.tables ?? []).filter(({ pending }) => pending.count > 0);
+  const misread = (status?.tables ?? []).filter(({ pending, state }) => pending.count > 0 || state === "changed");
   const buttons: Record<Step, ComponentChildren> = {
     adapt: misread.map(({ name, pending }) => (
       <StateButton
         key={name}
         slug={slug}
         first
-        action={{ kind: "adapt", table: name, files: pending.first, words: `Fix ${name}…` }}
+        action={{ kind: "adapt", table: name, files: pending.first, job: job.job_id, words: `Fix ${name}…` }}
       />
     )),
     config: (

@@ -1,46 +1,11 @@
-import { queryOptions, useQuery } from "@tanstack/preact-query";
+import { useQuery } from "@tanstack/preact-query";
 import { Download } from "lucide-preact";
 import { Link } from "wouter-preact";
-import { sendRaw } from "../../api/client";
-import { keys } from "../../api/queries";
 import { Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
-
-/** A row that failed a run. */
-interface JobReject {
-  source: string;
-  line: number | null;
-  column: string | null;
-  value: string | null;
-  reason: string;
-  message: string;
-  raw: string | null;
-}
-
-interface JobRejectsPage {
-  rows: JobReject[];
-  total: number;
-}
-
-const SHOWN_MAX = 100;
-const address = (slug: string, id: string) =>
-  `/api/p/${encodeURIComponent(slug)}/jobs/${encodeURIComponent(id)}/rejects`;
-
-/** Null: only available as a file. */
-const jobRejectsQuery = (slug: string, id: string) =>
-  queryOptions({
-    queryKey: [...keys.job(slug, id), "rejects"] as const,
-    queryFn: async ({ signal }): Promise<JobRejectsPage | null> => {
-      const response = await sendRaw(`${address(slug, id)}?format=json&limit=${String(SHOWN_MAX)}`, { signal });
-      const isJson = response.headers.get("Content-Type")?.startsWith("application/json") ?? false;
-      if (isJson) return (await response.json()) as JobRejectsPage;
-      await response.body?.cancel();
-      return null;
-    },
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+import { jobRejectsQuery, jobRejectsRoute, type JobReject } from "../../runs/failed-files";
 
 function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
   return (
@@ -88,7 +53,7 @@ export function JobRejects({ slug, id }: { slug: string; id: string }) {
           {data ? counted(data.total, "rejected row") : "Rejected rows"}
           {data && data.total > data.rows.length && <span class="dim"> (first {count(data.rows.length)} shown)</span>}
         </h3>
-        <a class="button" href={address(slug, id)} download>
+        <a class="button" href={jobRejectsRoute(slug, id)} download>
           <Download aria-hidden="true" />
           Download all
         </a>

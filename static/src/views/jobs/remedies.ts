@@ -39,7 +39,7 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
   },
   unreadable_source: {
     text: "Upload the file again, or correct its compression and encoding in the config.",
-    steps: ["place", "config", "retry"],
+    steps: ["adapt", "place", "config", "retry"],
   },
   source_changed: {
     text: "The file kept changing while it was read. Run again when nothing writes to it.",

@@ -1,5 +1,5 @@
 import { File as FileIcon, FileSpreadsheet, Folder } from "lucide-preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
@@ -39,6 +39,13 @@ export function List(props: Props) {
     box.current?.scrollTo({ top: 0 });
   }, [prefix, box]);
 
+  // The header's columns are those of the rows, which end at the scrollbar.
+  const head = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const { offsetWidth = 0, clientWidth = 0 } = box.current ?? {};
+    head.current?.style.setProperty("--lake-scrollbar", `${String(offsetWidth - clientWidth)}px`);
+  });
+
   const move = (by: number, extend: boolean) => {
     const next = withStep(choice, by, order, extend);
     onChoice(next);
@@ -75,7 +82,7 @@ export function List(props: Props) {
       aria-multiselectable="true"
       aria-rowcount={more ? -1 : order.length + 1}
     >
-      <div class="lake-head" role="row">
+      <div class="lake-head" role="row" ref={head}>
         <span role="columnheader">
           <input
             type="checkbox"

@@ -1,13 +1,13 @@
-import { useQuery } from "@tanstack/preact-query";
+import { useQueries, useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
-import { jobQuery } from "../../api/queries";
+import { commitsQuery, jobQuery } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { counted, signed } from "../../format/number";
 import { routes } from "../../browser/routes";
 import type { PartitionChange, TableOutcome } from "../../runs/outcome";
-import { changesOf, lastChange } from "./changes";
+import { changesOf, lastChange, restoredSince, type RestoredTable } from "./changes";
 
 const PARTITIONS_SHOWN = 5;
 
@@ -87,11 +87,46 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
   );
 }
 
+/** Tables whose newest versions are looked up. */
+const TABLES_MAX = 10;
+
+/** The tables that were restored since the last completed run. */
+function useRestored(slug: string, jobs: Job[], tables: readonly string[]): RestoredTable[] {
+  const last = jobs.find(({ status }) => status === "completed");
+  const names = tables.slice(0, TABLES_MAX);
+  const found = useQueries({ queries: names.map((table) => commitsQuery(slug, table)) });
+  return restoredSince(
+    last,
+    names.map((table, at) => ({ table, commits: found[at]?.data?.commits ?? [] })),
+  );
+}
+
 /** Row changes of the last run that changed a table. */
-export function Changes({ slug, jobs }: { slug: string; jobs: Job[] }) {
+export function Changes({ slug, jobs, tables }: { slug: string; jobs: Job[]; tables: readonly string[] }) {
   const last = lastChange(jobs);
+  const restored = useRestored(slug, jobs, tables);
   return (
     <Section title="Latest changes">
+      {restored.length > 0 && (
+        <div class="card overview-changes">
+          <p class="secondary">
+            Earlier versions restored <Time at={restored[0]?.at ?? null} />
+          </p>
+          <ul>
+            {restored.map(({ table, version, rows, change }) => (
+              <li key={table}>
+                <div class="row">
+                  <Link href={`~${routes.data(slug, table, { tab: "versions" })}`} class="grow cut">
+                    {table}
+                  </Link>
+                  <span class="dim">version {version}</span>
+                  <span class="num">{change === undefined ? counted(rows, "row") : `${signed(change)} rows`}</span>
+                </div>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
       {last ? (
         <Changed key={last.job.job_id} slug={slug} job={last.job} before={last.before} />
       ) : (

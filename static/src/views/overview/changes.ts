@@ -1,5 +1,5 @@
 /** Changes of the last run that changed a table. */
-import type { Job } from "../../api/types";
+import type { Commit, Job } from "../../api/types";
 import { rowsChange, type TableOutcome } from "../../runs/outcome";
 import { changedAnything } from "../../runs/text";
 
@@ -19,6 +19,32 @@ export function lastChange(jobs: Job[]): { job: Job; before: Job | undefined } |
   const at = completed.findIndex(changedAnything);
   const job = completed[at];
   return job && { job, before: completed[at + 1] };
+}
+
+/** A table whose current version is an earlier one that was restored. */
+export interface RestoredTable {
+  table: string;
+  /** The version that was restored. */
+  version: number;
+  at: string;
+  rows: number;
+  /** Undefined: the version before is no longer known. */
+  change: number | undefined;
+}
+
+/** The tables that were restored after the run; `commits`: their newest versions first. */
+export function restoredSince(
+  run: Pick<Job, "finished_at"> | undefined,
+  tables: readonly { table: string; commits: readonly Commit[] }[],
+): RestoredTable[] {
+  const ended = run?.finished_at ? Date.parse(run.finished_at) : Number.NEGATIVE_INFINITY;
+  return tables
+    .flatMap(({ table, commits: [now, before] }) => {
+      if (!now || now.restored === null || Date.parse(now.committed_at) < ended) return [];
+      const change = before && now.rows - before.rows;
+      return [{ table, version: now.restored, at: now.committed_at, rows: now.rows, change }];
+    })
+    .sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }
 
 /** Changed tables, largest change first. */

@@ -68,7 +68,7 @@ export function HealthNote({
             {!/[.!?]$/.test(health.sentence) && "."}
           </p>
           <p class="secondary">
-            {health.more}{" "}
+            <MessageText text={health.more ?? ""} />{" "}
             {health.due && (
               <>
                 Next run <Countdown to={health.due} />.

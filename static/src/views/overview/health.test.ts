@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job, TableResult } from "../../api/types";
-import { changesOf, lastChange, lastNewFiles } from "./changes";
+import { changesOf, lastChange, lastNewFiles, restoredSince } from "./changes";
 import { healthOf, type Facts } from "./health";
 
 const table = (more: Partial<TableResult> = {}): TableResult =>
@@ -128,6 +128,29 @@ describe("pipeline health", () => {
     expect(found.more).toBe("Tables still show the previous run: 100 rows.");
     expect(found.steps).toEqual([{ kind: "job", id: "f", words: "How to fix this" }]);
   });
+  it("offers the fix of a failed run first, then what else the tables need", () => {
+    const files = { count: 0, first: [] };
+    const failed = job({ job_id: "f", status: "failed", error: { code: "row_failed", message: "bad row" } });
+    const state = { name: "a", state: "changed", globs: ["*.csv"], rows: 9, rows_rejected: 0, sources: 1, archived: 0 };
+    const status = {
+      config: { state: "changed" },
+      tables: [{ ...state, pending: files, untried: files, removed: { ...files, rows: 0 } }],
+      not_read: files,
+      complete: true,
+      active: false,
+      last_job: {
+        job_id: "f",
+        status: "failed",
+        finished_at: null,
+        error_code: "row_failed",
+        error_message: "bad row",
+      },
+    } as NonNullable<Facts["status"]>;
+    const found = healthOf({ ...facts([failed, completed({ a: table() })]), status });
+    expect(found.sentence).toBe("The last run failed: bad row");
+    expect(found.more).toMatch(/^Config changed, not applied yet\./);
+    expect(found.steps.map(({ words }) => words)).toEqual(["Fix…", "How to fix this", "Run now"]);
+  });
   it("reports a failed first run", () =>
     expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No tables have been built yet."));
   it("reports a cancelled run", () => {
@@ -156,6 +179,18 @@ describe("latest changes", () => {
       { table: "b", rows: 100, change: undefined, partitions: 1, isNew: true },
       { table: "a", rows: 150, change: 50, partitions: 1, isNew: false },
     ]));
+});
+
+it("a restored version is a change until the next run", () => {
+  const commit = (sequence: number, rows: number, restored: number | null) =>
+    ({ sequence, rows, restored, committed_at: "2026-01-02T10:00:00Z" }) as never;
+  const tables = [
+    { table: "a", commits: [commit(3, 2, 1), commit(2, 3, null)] },
+    { table: "b", commits: [commit(2, 3, null), commit(1, 2, null)] },
+  ];
+  const found = [{ table: "a", version: 1, at: "2026-01-02T10:00:00Z", rows: 2, change: -1 }];
+  expect(restoredSince({ finished_at: "2026-01-02T09:00:00Z" }, tables)).toEqual(found);
+  expect(restoredSince({ finished_at: "2026-01-02T11:00:00Z" }, tables)).toEqual([]);
 });
 
 describe("the last new files", () => {

@@ -131,8 +131,9 @@ function neverRunHealth({ detail }: Facts): Health {
   };
 }
 
-function failedHealth(job: Job, before: Job | undefined): Health {
+function failedHealth(job: Job, before: Job | undefined, status: PipelineStatus | undefined): Health {
   const cancelled = job.error?.code === "cancelled";
+  const state = status && pipelineState(status);
   const tables = before?.result
     ? `Tables still show the previous run: ${counted(totalsOf(before.result).rows, "row")}.`
     : "No tables have been built yet.";
@@ -147,8 +148,13 @@ function failedHealth(job: Job, before: Job | undefined): Health {
   return {
     tone: "bad",
     sentence: `The last run failed: ${job.error?.message ?? "unknown cause"}`,
-    more: tables,
-    steps: [{ kind: "job", id: job.job_id, words: "How to fix this" }],
+    more: [...(state?.tone === "warn" ? [state.sentence] : []), ...(state?.more ?? []), tables].join(" "),
+    // What repairs the failure, then what else the tables need.
+    steps: [
+      ...(state?.actions ?? []).filter(({ kind }) => kind === "adapt"),
+      { kind: "job", id: job.job_id, words: "How to fix this" },
+      ...(state?.actions ?? []).filter(({ kind }) => kind !== "adapt" && kind !== "job"),
+    ],
   };
 }
 
@@ -171,7 +177,7 @@ function tablesHealth({ status, detail }: Facts): Health | undefined {
     sentence: state.sentence,
     more: [...state.more, `${counted(rows, "row")} in total.`].join(" "),
     ...due,
-    steps: state.action ? [state.action] : [],
+    steps: state.actions,
   };
 }
 
@@ -215,5 +221,7 @@ export function healthOf(facts: Facts): Health {
   const [last, ...earlier] = jobs;
   if (!last) return neverRunHealth(facts);
   const before = earlier.find(({ status }) => status === "completed");
-  return last.status === "failed" ? failedHealth(last, before) : (tablesHealth(facts) ?? completedHealth(last, facts));
+  return last.status === "failed"
+    ? failedHealth(last, before, facts.status)
+    : (tablesHealth(facts) ?? completedHealth(last, facts));
 }

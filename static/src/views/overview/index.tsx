@@ -86,7 +86,13 @@ export default function OverviewView({ slug }: { slug: string }) {
       {detail?.config === "valid" && <Dashboards slug={slug} ran={ran} />}
       <div class="overview-columns">
         {jobs.data.jobs.length > 0 && <Runs slug={slug} jobs={jobs.data.jobs} />}
-        {ran && <Changes slug={slug} jobs={jobs.data.jobs} />}
+        {ran && (
+          <Changes
+            slug={slug}
+            jobs={jobs.data.jobs}
+            tables={(tables.data?.tables ?? []).filter(({ system }) => !system).map(({ name }) => name)}
+          />
+        )}
         {ran && <Storage slug={slug} tables={tables.data?.tables} jobs={jobs.data.jobs} />}
       </div>
     </Frame>
