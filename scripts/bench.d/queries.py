@@ -124,7 +124,7 @@ def main():
         up.stop()
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    print_table(["p50 ms", "lakemill", "DuckDB, stays", "DuckDB, new", "over the first", "over the second"], rows, 1, args.markdown)
+    print_table(["p50 ms", "Lakemill", "DuckDB, open", "DuckDB, new", "vs. open", "vs. new"], rows, 1, args.markdown)
     print()
     print_table([f"page of 100 at row, of {args.rows:,}", "first ms", "p50 ms", "p95 ms"], pages, 1, args.markdown)
     return 0

@@ -18,7 +18,7 @@ pub(super) fn client(url: &str, network: &NetworkConfig) -> Result<ConfigBuilder
     Ok(http_client::config(tls).proxy(proxy.cloned()))
 }
 
-/// The proxy of requests, for the texts of their errors.
+/// Names the proxy of requests, as a suffix of error messages; empty without a proxy.
 pub(super) fn by_proxy(proxy: Option<&Proxy>) -> String {
     proxy.map_or_else(String::new, |proxy| format!(" (by the proxy {})", shown_proxy(proxy)))
 }

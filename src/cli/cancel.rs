@@ -5,7 +5,7 @@ use std::io::Write;
 use super::args::CancelArgs;
 use super::command_error::CommandError;
 use super::environment;
-use super::jobs::silence;
+use super::jobs::missing_heartbeat;
 use super::services::Services;
 use super::warnings::warn;
 use crate::config::OperatorConfig;
@@ -25,8 +25,10 @@ pub fn run(args: &CancelArgs) -> Result<bool, CommandError> {
         CancelOutcome::Requested => {
             writeln!(std::io::stdout(), "cancellation of {job_id} requested").map_err(|error| error.to_string())?;
             // The request is recorded, whether or not the job is known.
-            if let Some(silence) = services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| silence(&job)) {
-                warn(&format!("its worker doesn't respond now: {silence}, and cancels it then"));
+            if let Some(missing_heartbeat) =
+                services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| missing_heartbeat(&job))
+            {
+                warn(&format!("its worker doesn't respond now: {missing_heartbeat}, and cancels it then"));
             }
             return Ok(true);
         }

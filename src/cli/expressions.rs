@@ -23,7 +23,7 @@ pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
 /// For a worker with `concurrency` concurrent jobs, which share the machine's threads.
 ///
 /// # Errors
-/// As [`processes`]; `lakemill-sql` is missing.
+/// Same as for [`processes`]; `lakemill-sql` is missing.
 pub fn processes_of_worker(concurrency: usize) -> Result<Arc<SandboxExpressions>, String> {
     program()?.find()?;
     // A job has at least one thread, and keeps idle ones for its next task.

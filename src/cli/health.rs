@@ -41,7 +41,7 @@ pub fn run(args: &HealthArgs) -> Result<bool, CommandError> {
                 format!("{url} answered with status {status}, expected 200: {body}")
             }
             ProbeResult::Silent(why) => format!("{url} did not respond: {why}"),
-            ProbeResult::Nobody => {
+            ProbeResult::NotListening => {
                 found = format!("nothing listens at {}", urls.join(" or "));
                 continue;
             }

@@ -27,7 +27,7 @@ pub struct S3Location {
 
 impl Location {
     /// # Errors
-    /// As [`Location::parse`].
+    /// Same as for [`Location::parse`].
     pub fn from_argument(argument: OsString) -> Result<Self, String> {
         match argument.into_string() {
             Ok(text) => Self::parse(&text),

@@ -29,7 +29,7 @@ pub fn check(output: &Path, input: Option<&Path>) -> Result<(), String> {
         return Err(format!("`{}` is both --input and --output: expected two folders", input.display()));
     }
     if let Some(input) = input.filter(|input| input.starts_with(&found)) {
-        return Err(holds_input(&input.display(), &shown));
+        return Err(overlap_message(&input.display(), &shown));
     }
     if found.join(STATE_FOLDER).is_dir() || found.join(OWN_FOLDER).is_dir() {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn check(output: &Path, input: Option<&Path>) -> Result<(), String> {
     }
 }
 
-pub(super) fn holds_input(input: &dyn Display, output: &dyn Display) -> String {
+pub(super) fn overlap_message(input: &dyn Display, output: &dyn Display) -> String {
     format!(
         "--input `{input}` is inside --output `{output}`, whose folders are tables: name an output beside the input or \
          in it"

@@ -18,8 +18,8 @@ pub(super) const WEB_PORT: u16 = 3_000;
 pub(super) enum ProbeResult {
     /// Status and the beginning of the body.
     Http(u16, String),
-    /// Nobody listens.
-    Nobody,
+    /// Nothing listens at the address.
+    NotListening,
     /// Something listens but doesn't respond over HTTP.
     Silent(String),
 }
@@ -44,7 +44,7 @@ pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Du
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    answer(request.send(json))
+    result_of(request.send(json))
 }
 
 /// Sends a request over a new connection; waits at most `time_max` for the whole response.
@@ -54,10 +54,10 @@ pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: D
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    answer(request.call())
+    result_of(request.call())
 }
 
-fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> ProbeResult {
+fn result_of(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> ProbeResult {
     match sent {
         Ok(mut answer) => {
             let mut body = Vec::new();
@@ -65,8 +65,8 @@ fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> ProbeR
             let _ = answer.body_mut().as_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut body);
             ProbeResult::Http(answer.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
         }
-        Err(ureq::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => ProbeResult::Nobody,
-        Err(ureq::Error::ConnectionFailed) => ProbeResult::Nobody,
+        Err(ureq::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => ProbeResult::NotListening,
+        Err(ureq::Error::ConnectionFailed) => ProbeResult::NotListening,
         Err(error) => ProbeResult::Silent(error.to_string()),
     }
 }

@@ -161,7 +161,7 @@ fn check_apart(input: &S3Location, output: &S3Location) -> Result<(), String> {
         return Err(format!("`{input}` is both --input and --output: expected two prefixes"));
     }
     match output.below(input) {
-        Some(_) => Err(output::holds_input(input, output)),
+        Some(_) => Err(output::overlap_message(input, output)),
         None => Ok(()),
     }
 }

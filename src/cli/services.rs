@@ -83,7 +83,7 @@ pub fn open_catalog(
 /// Opens the key-value store only.
 ///
 /// # Errors
-/// As [`Services::open`].
+/// Same as for [`Services::open`].
 pub fn open_kv(kv: &KvConfig, objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>, String> {
     match kv {
         KvConfig::Redis(url) => {

@@ -52,8 +52,8 @@ impl Watched {
 
     /// Why the health check fails, if it does.
     fn fault(&self, stopping: bool, time_max: Duration) -> Option<String> {
-        if let Some(silence) = self.watchdogs.iter().flat_map(|watchdog| watchdog.stalled(stopping)).next() {
-            return Some(silence.to_string());
+        if let Some(stalled) = self.watchdogs.iter().flat_map(|watchdog| watchdog.stalled(stopping)).next() {
+            return Some(stalled.to_string());
         }
         let count = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX).max(1);
         let fault = |address: &SocketAddr| {
@@ -62,7 +62,7 @@ impl Watched {
                 // An overloaded service is alive.
                 ProbeResult::Http(200 | 503, _) => None,
                 ProbeResult::Http(status, _) => Some(format!("{url} answered with status {status}, expected 200")),
-                ProbeResult::Nobody => Some(format!("nothing listens at {url}")),
+                ProbeResult::NotListening => Some(format!("nothing listens at {url}")),
                 ProbeResult::Silent(why) => Some(format!("{url} did not respond: {why}")),
             }
         };

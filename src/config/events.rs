@@ -25,7 +25,7 @@ pub struct EventsConfig {
 pub struct EventQueueConfig {
     /// `https://sqs.REGION.amazonaws.com/ACCOUNT/NAME`, or on another host.
     pub url: String,
-    /// As in the URL's host; else `OBJ_REGION`.
+    /// The region in the URL's host; else `OBJ_REGION`.
     pub region: String,
 }
 

@@ -44,13 +44,13 @@ impl NetworkConfig {
     pub(super) fn read(reader: &VariableReader<'_>) -> Self {
         Self {
             ca_file: reader.optional(Var("SVC_CA_FILE", "further certificate authorities, PEM"), absolute_path),
-            https_proxy: either(Var("HTTPS_PROXY", "proxy of https://"), "https_proxy", |var| {
+            https_proxy: first_set(Var("HTTPS_PROXY", "proxy of https://"), "https_proxy", |var| {
                 reader.optional_secret(var, proxy)
             }),
-            http_proxy: either(Var("HTTP_PROXY", "proxy of http://"), "http_proxy", |var| {
+            http_proxy: first_set(Var("HTTP_PROXY", "proxy of http://"), "http_proxy", |var| {
                 reader.optional_secret(var, proxy)
             }),
-            no_proxy: either(Var("NO_PROXY", "hosts without a proxy"), "no_proxy", |var| {
+            no_proxy: first_set(Var("NO_PROXY", "hosts without a proxy"), "no_proxy", |var| {
                 reader.optional(var, direct_hosts)
             })
             .unwrap_or_default(),
@@ -93,7 +93,7 @@ pub fn shown_proxy(proxy: &Proxy) -> String {
 }
 
 /// Reads a variable that many programs know in upper or lower case.
-fn either<T>(upper: Var, lower: &'static str, read: impl Fn(Var) -> Option<T>) -> Option<T> {
+fn first_set<T>(upper: Var, lower: &'static str, read: impl Fn(Var) -> Option<T>) -> Option<T> {
     read(upper).or_else(|| read(Var(lower, upper.1)))
 }
 

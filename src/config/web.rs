@@ -70,7 +70,7 @@ pub struct WebConfig {
     /// `SVC_UI_DIR`: folder with the UI's files, read at each request instead of the embedded ones, for development of
     /// the UI. Not set by default.
     pub ui_dir: Option<PathBuf>,
-    /// As the worker's, for restored, renamed and deleted tables.
+    /// The Iceberg catalog, as for the worker; used when tables are restored, renamed or deleted.
     pub catalog: Option<CatalogConfig>,
     /// `JOB_LOCK_TTL_MS`: see the worker; here, the TTL of a pipeline's lock while it is created, renamed or deleted.
     pub lock_ttl: Duration,

@@ -14,7 +14,7 @@ pub enum ValidateError {
     /// Every problem, in the order of the document.
     #[error("the config has {} problems", .0.len())]
     Invalid(Vec<Problem>),
-    /// The document has no problems of its own; its expressions are not at fault.
+    /// The expressions could not be checked, for a reason outside the document, which has no other problems.
     #[error("{reason}")]
     Unchecked { reason: String },
 }
@@ -25,7 +25,7 @@ pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, V
     validate_with_warnings(text, expressions).0
 }
 
-/// As [`validate`], with warnings.
+/// Like [`validate`], with warnings.
 pub fn validate_with_warnings(
     text: &str,
     expressions: &dyn Expressions,

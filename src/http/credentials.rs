@@ -35,7 +35,7 @@ pub fn has_webhook_secret(head: &RequestHead, secret: &Secret) -> bool {
 pub enum MetricsAccess {
     Token(Secret),
     LocalOnly,
-    Nobody,
+    Denied,
 }
 
 impl MetricsAccess {
@@ -43,7 +43,7 @@ impl MetricsAccess {
     pub fn new(token: Option<Secret>, behind_proxy: bool) -> Self {
         match token {
             Some(token) => Self::Token(token),
-            None if behind_proxy => Self::Nobody,
+            None if behind_proxy => Self::Denied,
             None => Self::LocalOnly,
         }
     }
@@ -59,7 +59,7 @@ impl MetricsAccess {
                 "without SVC_METRICS_TOKEN only this machine can read metrics, addressed as \
              `localhost`"
             }
-            Self::Nobody => "behind a proxy (SVC_PUBLIC_URL, SVC_TRUSTED_PROXIES) metrics require SVC_METRICS_TOKEN",
+            Self::Denied => "behind a proxy (SVC_PUBLIC_URL, SVC_TRUSTED_PROXIES) metrics require SVC_METRICS_TOKEN",
         };
         Err(ApiError::new(ErrorCode::Unauthorized, message))
     }

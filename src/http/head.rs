@@ -272,7 +272,7 @@ fn framing(headers: &Headers, http_1_0: bool) -> Result<Framing, RefusedRequest>
             Some(coding) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
             Some(_) | None => refuse(400, "`Transfer-Encoding` must be `chunked`, once"),
         },
-        _ => refuse(400, "`Content-Length` and `Transfer-Encoding` exclude each other"),
+        _ => refuse(400, "`Content-Length` and `Transfer-Encoding` are mutually exclusive"),
     }
 }
 

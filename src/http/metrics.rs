@@ -14,7 +14,7 @@ const NO_ROUTE: &str = "none";
 struct RouteMetrics {
     /// 1xx to 5xx.
     classes: [AtomicU64; 5],
-    took: Histogram<{ DURATION_BOUNDS_S.len() }>,
+    durations: Histogram<{ DURATION_BOUNDS_S.len() }>,
 }
 
 /// Counters of one server; read at any time.
@@ -50,18 +50,18 @@ impl HttpMetrics {
         labels.push((NO_ROUTE, NO_ROUTE));
         let routes = labels
             .iter()
-            .map(|_| RouteMetrics { classes: Default::default(), took: Histogram::new(&DURATION_BOUNDS_S) });
+            .map(|_| RouteMetrics { classes: Default::default(), durations: Histogram::new(&DURATION_BOUNDS_S) });
         let routes = routes.collect();
         let [accepted, open, refused, evicted, accept_errors] = [const { AtomicU64::new(0) }; 5];
         Self { labels, routes, accepted, open, refused, evicted, accept_errors }
     }
 
-    pub(super) fn count(&self, route: Option<usize>, status: u16, took: Duration) {
+    pub(super) fn count(&self, route: Option<usize>, status: u16, duration: Duration) {
         let last = self.routes.len() - 1;
         let route = &self.routes[route.unwrap_or(last).min(last)];
         let class = usize::from(status / 100).clamp(1, 5) - 1;
         route.classes[class].fetch_add(1, Ordering::Relaxed);
-        route.took.observe(took);
+        route.durations.observe(duration);
     }
 
     pub fn connections(&self) -> ConnectionCounts {
@@ -118,8 +118,8 @@ impl HttpMetrics {
         let name = format!("{prefix}http_request_duration_seconds");
         text.family(MetricKind::Histogram, &name, "Time from the complete head to the last byte of the response.");
         for ((method, pattern), route) in rows() {
-            if route.took.count() > 0 {
-                route.took.write(&[("method", *method), ("route", *pattern)], text);
+            if route.durations.count() > 0 {
+                route.durations.write(&[("method", *method), ("route", *pattern)], text);
             }
         }
     }

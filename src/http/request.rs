@@ -107,7 +107,7 @@ impl Request {
     /// The first `kept_max` bytes of the body, and its length. The rest is read and dropped.
     ///
     /// # Errors
-    /// As [`body_bytes`](Self::body_bytes).
+    /// Same as for [`body_bytes`](Self::body_bytes).
     pub fn body_start(&mut self, kept_max: usize) -> Result<(Vec<u8>, u64), ApiError> {
         let mut kept = Vec::new();
         let read = (&mut self.body).take(kept_max as u64).read_to_end(&mut kept);
@@ -120,7 +120,7 @@ impl Request {
     /// The whole body as a JSON object.
     ///
     /// # Errors
-    /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is not a JSON object of that shape.
+    /// Same as for [`body_bytes`](Self::body_bytes); `invalid_request` if the body is not a JSON object of that shape.
     pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         json_object(&self.body_bytes()?)
     }

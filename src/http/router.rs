@@ -349,7 +349,7 @@ fn check_type(types: ContentType, head: &RequestHead) -> Result<(), ApiError> {
 /// A service with its router, type-erased.
 pub(super) trait App: Send + Sync {
     fn admit(&self, head: &RequestHead, hosts: &AllowedHosts) -> Result<AuthorizedRoute, Denied>;
-    fn is_quick(&self, route: usize) -> bool;
+    fn is_prioritized(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
     fn completed(&self, route: usize, head: &RequestHead, status: u16);
 }
@@ -365,7 +365,7 @@ impl<S: Service> App for Bound<S> {
         self.router.admit(&self.service, head, hosts)
     }
 
-    fn is_quick(&self, route: usize) -> bool {
+    fn is_prioritized(&self, route: usize) -> bool {
         self.router.routes.get(route).is_some_and(|route| route.priority != Priority::Normal)
     }
 

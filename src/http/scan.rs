@@ -10,19 +10,19 @@ pub(super) enum HeadState {
     Partial,
     /// Maximum length of the head in bytes.
     Complete(usize),
-    Malformed(Flaw),
+    Malformed(HeadFault),
 }
 
 /// Why the bytes are not a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(super) enum HeadFault {
     /// A control character, or a line that doesn't end in CR LF.
     Control,
     TooLong,
     TooManyFields,
 }
 
-impl Flaw {
+impl HeadFault {
     pub(super) fn refusal(self) -> RefusedRequest {
         let (status, message) = match self {
             Self::Control => (400, "the request head has a control character or a line that doesn't end in CR LF"),
@@ -47,11 +47,11 @@ impl HeadScanner {
     pub(super) fn advance(&mut self, bytes: &[u8], bytes_max: usize, fields_max: usize) -> HeadState {
         while let Some(&byte) = bytes.get(self.at) {
             if self.at >= bytes_max {
-                return HeadState::Malformed(Flaw::TooLong);
+                return HeadState::Malformed(HeadFault::TooLong);
             }
             let after_cr = self.at > self.line_start && bytes[self.at - 1] == b'\r';
             if after_cr != (byte == b'\n') || (byte < b' ' && !b"\t\r\n".contains(&byte)) || byte == 0x7f {
-                return HeadState::Malformed(Flaw::Control);
+                return HeadState::Malformed(HeadFault::Control);
             }
             self.at += 1;
             if byte == b'\n' {
@@ -63,7 +63,7 @@ impl HeadScanner {
                 self.lines += usize::from(!empty);
                 // The request line is not a field.
                 if self.lines > fields_max + 1 {
-                    return HeadState::Malformed(Flaw::TooManyFields);
+                    return HeadState::Malformed(HeadFault::TooManyFields);
                 }
             }
         }
@@ -97,15 +97,15 @@ mod tests {
 
     #[test]
     fn malformed_head_is_refused_at_the_first_wrong_byte() {
-        check("GET / HTTP/1.1\n\n", HeadState::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\n\n", HeadState::Malformed(Flaw::Control));
-        check("GET /\rX HTTP/1.1\r\n\r\n", HeadState::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\r\n", HeadState::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\na: \0\r\n\r\n", HeadState::Malformed(Flaw::Control));
-        check("GET / HTTP/1.1\r\na: \x7f\r\n\r\n", HeadState::Malformed(Flaw::Control));
-        check("\x16\x03\x01", HeadState::Malformed(Flaw::Control));
-        check("\n", HeadState::Malformed(Flaw::Control));
-        check("G / HTTP/1.1\r\na:b\r\nc:d\r\ne:f\r\n\r\n", HeadState::Malformed(Flaw::TooManyFields));
-        check(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(80)), HeadState::Malformed(Flaw::TooLong));
+        check("GET / HTTP/1.1\n\n", HeadState::Malformed(HeadFault::Control));
+        check("GET / HTTP/1.1\r\n\n", HeadState::Malformed(HeadFault::Control));
+        check("GET /\rX HTTP/1.1\r\n\r\n", HeadState::Malformed(HeadFault::Control));
+        check("GET / HTTP/1.1\r\r\n", HeadState::Malformed(HeadFault::Control));
+        check("GET / HTTP/1.1\r\na: \0\r\n\r\n", HeadState::Malformed(HeadFault::Control));
+        check("GET / HTTP/1.1\r\na: \x7f\r\n\r\n", HeadState::Malformed(HeadFault::Control));
+        check("\x16\x03\x01", HeadState::Malformed(HeadFault::Control));
+        check("\n", HeadState::Malformed(HeadFault::Control));
+        check("G / HTTP/1.1\r\na:b\r\nc:d\r\ne:f\r\n\r\n", HeadState::Malformed(HeadFault::TooManyFields));
+        check(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(80)), HeadState::Malformed(HeadFault::TooLong));
     }
 }

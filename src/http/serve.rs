@@ -161,7 +161,7 @@ impl Exchange<'_> {
         let (request_id, status, bytes) = (self.head.id(), self.status, self.sent);
         let duration_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         // Health checks and scrapes come every few seconds: logged only if they fail.
-        if self.route.is_some_and(|route| self.shared.app.is_quick(route)) && status < 500 {
+        if self.route.is_some_and(|route| self.shared.app.is_prioritized(route)) && status < 500 {
             tracing::debug!(%request_id, method, path, status, duration_ms, bytes, "request");
         } else {
             tracing::info!(%request_id, method, path, status, duration_ms, bytes, "request");

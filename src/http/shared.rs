@@ -182,8 +182,8 @@ impl ServerShared {
     /// Cuts connections whose handler has made no progress for too long.
     pub(super) fn cut_silent_handlers(&self, now: Instant) {
         for served in self.served.lock().values_mut() {
-            let silence = served.handler_active_at.map(|at| now.saturating_duration_since(at));
-            if silence.is_some_and(|silence| silence >= self.limits.handler_silence_max) {
+            let idle = served.handler_active_at.map(|at| now.saturating_duration_since(at));
+            if idle.is_some_and(|idle| idle >= self.limits.handler_silence_max) {
                 tracing::error!(
                     seconds = self.limits.handler_silence_max.as_secs(),
                     "handler silent; connection closed"

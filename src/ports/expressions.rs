@@ -193,7 +193,7 @@ pub trait Expressions: Send + Sync {
     /// problems; an empty list means that [`Expressions::bind`] succeeds.
     fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, CheckError>;
 
-    /// As [`Expressions::check`], for several sets.
+    /// Like [`Expressions::check`], for several sets.
     fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, CheckError>> {
         sets.iter().map(|set| self.check(set)).collect()
     }

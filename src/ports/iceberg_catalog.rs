@@ -17,7 +17,7 @@ pub struct CatalogName<'a> {
 pub enum CatalogError {
     /// The table changed since it was loaded or exists already, or the outcome of the request is unknown.
     #[error("{0}")]
-    Unsettled(String),
+    Uncertain(String),
     /// The catalog doesn't support the request.
     #[error("the catalog doesn't support the request: {0}")]
     Unsupported(String),
@@ -39,13 +39,13 @@ pub trait IcebergCatalog: Send + Sync {
     /// Creates the table from a metadata file, and its namespace if it doesn't exist. `metadata`: the file's address.
     ///
     /// # Errors
-    /// [`CatalogError::Unsettled`] if the table exists, [`CatalogError::Unsupported`] if the catalog can't register tables.
+    /// [`CatalogError::Uncertain`] if the table exists, [`CatalogError::Unsupported`] if the catalog can't register tables.
     fn register(&self, table: CatalogName<'_>, metadata: &str) -> Result<(), CatalogError>;
 
     /// Commits requirements and updates of a table.
     ///
     /// # Errors
-    /// [`CatalogError::Unsettled`] if a requirement isn't met.
+    /// [`CatalogError::Uncertain`] if a requirement isn't met.
     fn commit(&self, table: CatalogName<'_>, commit: &Value) -> Result<(), CatalogError>;
 
     /// Removes the table from the catalog, if it is there, and leaves its files.

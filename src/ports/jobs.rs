@@ -72,7 +72,7 @@ pub enum StartOutcome {
     /// Another consumer runs this job; the entry is unchanged.
     RunningElsewhere,
     /// The entry is no longer pending for the consumer.
-    NotMine,
+    NotClaimed,
     /// The pipeline was deleted or renamed after the job was enqueued; the job is deleted.
     Dropped,
     /// An active job of another pipeline has this id; the entry is unchanged.
@@ -202,7 +202,7 @@ pub struct QueueCounts {
     /// Open debounce windows.
     pub windows: u64,
     /// Dead letters.
-    pub dead: u64,
+    pub dead_letters: u64,
 }
 
 /// Active jobs, for all services.

@@ -35,7 +35,7 @@ pub trait RunObserver: Send + Sync {
     /// Called once before the first table is published; after it the run can't be cancelled.
     ///
     /// # Errors
-    /// As [`RunObserver::check`].
+    /// Same as for [`RunObserver::check`].
     fn begin_publishing(&self) -> Result<(), Stop> {
         self.check()
     }
@@ -43,7 +43,7 @@ pub trait RunObserver: Send + Sync {
     /// Called right before a write that commits something: may verify the lease with the key-value store.
     ///
     /// # Errors
-    /// As [`RunObserver::check`].
+    /// Same as for [`RunObserver::check`].
     fn confirm(&self) -> Result<(), Stop> {
         self.check()
     }

@@ -31,7 +31,7 @@ pub trait Sessions: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Allowed; counts as failed until [`LoginThrottle::record_success`].
-    Try,
+    Allowed,
     /// Not before this time has passed.
     Wait(Duration),
 }

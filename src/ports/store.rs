@@ -162,7 +162,7 @@ pub trait StagedFile: Send {
     /// Publishes the file, as [`ObjectStore::put_file`] would.
     ///
     /// # Errors
-    /// As for `put_file`.
+    /// Same as for [`ObjectStore::put_file`].
     fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
 }
 
@@ -336,19 +336,19 @@ impl dyn ObjectStore + '_ {
     }
 
     /// # Errors
-    /// As [`LocalStore::is_being_written`].
+    /// Same as for [`LocalStore::is_being_written`].
     pub fn is_being_written(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
         self.local().map_or(Ok(false), |local| local.is_being_written(bucket, key))
     }
 
     /// # Errors
-    /// As [`LocalStore::link`].
+    /// Same as for [`LocalStore::link`].
     pub fn link(&self, bucket: Bucket, key: &str, etag: Option<&ETag>, into: &Path) -> StoreResult<bool> {
         self.local().map_or(Ok(false), |local| local.link(bucket, key, etag, into))
     }
 
     /// # Errors
-    /// As [`LocalStore::highest_fence`].
+    /// Same as for [`LocalStore::highest_fence`].
     pub fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
         self.local().map_or(Ok(0), |local| local.highest_fence(pipeline))
     }
@@ -375,10 +375,10 @@ pub fn list_all(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> StoreR
     Ok(list_all_and_skipped(store, bucket, prefix)?.0)
 }
 
-/// As [`list_all`], with the names of objects that are not valid keys.
+/// Like [`list_all`], with the names of objects that are not valid keys.
 ///
 /// # Errors
-/// As [`ObjectStore::list`].
+/// Same as for [`ObjectStore::list`].
 pub fn list_all_and_skipped(
     store: &dyn ObjectStore,
     bucket: Bucket,

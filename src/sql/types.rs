@@ -122,7 +122,7 @@ pub fn remedy(found: &str, declared: DataType) -> String {
     let sql = sql_type(declared);
     match (SqlType::parse(found), declared) {
         (SqlType::Declared(DataType::Timestamp), DataType::TimestampTz) => {
-            "say which zone it is in: `(…) AT TIME ZONE 'Europe/Berlin'`".to_owned()
+            "name its time zone: `(…) AT TIME ZONE 'Europe/Berlin'`".to_owned()
         }
         (SqlType::Declared(DataType::TimestampTz), DataType::Timestamp | DataType::Date | DataType::Time) => {
             let cut =

@@ -45,7 +45,7 @@ impl ProcessFolder {
     /// a random name after `prefix`, and removing only folders with that prefix.
     ///
     /// # Errors
-    /// As [`ProcessFolder::make`].
+    /// Same as for [`ProcessFolder::make`].
     pub fn make_shared(root: &Path, prefix: &str) -> io::Result<Self> {
         let random = uuid::Uuid::new_v4().simple().to_string();
         Self::make_in(root, prefix, &format!("{prefix}{}", &random[..RANDOM_CHARS]))

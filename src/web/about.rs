@@ -37,7 +37,7 @@ pub struct Installation {
 pub(super) fn endpoints() -> Vec<Endpoint<About>> {
     vec![
         Endpoint::get("/api/about", "about.get", "Shows versions, backends and limits", about)
-            .answers::<AboutAnswer>(200, "the service"),
+            .response::<AboutAnswer>(200, "the service"),
     ]
 }
 

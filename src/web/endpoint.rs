@@ -50,7 +50,7 @@ pub struct Operation {
     /// Honours `If-None-Match: *` as well.
     pub if_none_match: bool,
     pub request: Option<Content>,
-    pub answers: Vec<Answer>,
+    pub responses: Vec<DocumentedResponse>,
     /// Error codes beyond those that all routes of its kind share.
     pub errors: Vec<ErrorCode>,
 }
@@ -75,7 +75,7 @@ pub enum Content {
 
 /// A successful response.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct DocumentedResponse {
     /// 200 to 399.
     pub status: u16,
     pub description: &'static str,
@@ -103,7 +103,7 @@ impl<S: 'static> Endpoint<S> {
             if_match: false,
             if_none_match: false,
             request: None,
-            answers: Vec::new(),
+            responses: Vec::new(),
             errors: Vec::new(),
         };
         Self {
@@ -249,32 +249,32 @@ impl<S: 'static> Endpoint<S> {
 
     /// Responds with JSON of type `T`.
     #[must_use]
-    pub fn answers<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
-        self.answer(status, description, Some(Content::Json(schema_of::<T>)))
+    pub fn response<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
+        self.add_response(status, description, Some(Content::Json(schema_of::<T>)))
     }
 
     /// Responds with bytes of a content type; `*/*` for any.
     #[must_use]
-    pub fn answers_bytes(self, status: u16, content_type: &'static str, description: &'static str) -> Self {
-        self.answer(status, description, Some(Content::Bytes(content_type)))
+    pub fn bytes_response(self, status: u16, content_type: &'static str, description: &'static str) -> Self {
+        self.add_response(status, description, Some(Content::Bytes(content_type)))
     }
 
     /// Responds without a body.
     #[must_use]
-    pub fn answers_nothing(self, status: u16, description: &'static str) -> Self {
-        self.answer(status, description, None)
+    pub fn empty_response(self, status: u16, description: &'static str) -> Self {
+        self.add_response(status, description, None)
     }
 
-    fn answer(mut self, status: u16, description: &'static str, content: Option<Content>) -> Self {
-        self.operation.answers.push(Answer { status, description, content, headers: Vec::new() });
+    fn add_response(mut self, status: u16, description: &'static str, content: Option<Content>) -> Self {
+        self.operation.responses.push(DocumentedResponse { status, description, content, headers: Vec::new() });
         self
     }
 
     /// The last response has this header.
     #[must_use]
     pub fn header(mut self, name: &'static str) -> Self {
-        if let Some(answer) = self.operation.answers.last_mut() {
-            answer.headers.push(name);
+        if let Some(response) = self.operation.responses.last_mut() {
+            response.headers.push(name);
         }
         self
     }

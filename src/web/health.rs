@@ -65,14 +65,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<Health>> {
     let open = |endpoint: Endpoint<Health>| endpoint.with_credential(Credential::Nothing).probe();
     vec![
         open(Endpoint::get("/livez", "health.live", "Responds if the process is alive", live))
-            .answers::<Live>(200, "the process is alive"),
+            .response::<Live>(200, "the process is alive"),
         open(Endpoint::get("/readyz", "health.ready", "Checks whether the stores respond", ready))
-            .answers::<Ready>(200, "the stores respond")
-            .answers::<Ready>(503, "at least one store fails"),
+            .response::<Ready>(200, "the stores respond")
+            .response::<Ready>(503, "at least one store fails"),
         Endpoint::get("/metrics", "health.metrics", "Metrics in Prometheus format", metrics)
             .with_credential(Credential::Metrics)
             .reserved()
-            .answers_bytes(200, METRICS_CONTENT_TYPE, "the metrics"),
+            .bytes_response(200, METRICS_CONTENT_TYPE, "the metrics"),
     ]
 }
 

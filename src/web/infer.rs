@@ -39,7 +39,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Inference>> {
             .required()
             .query::<String>("also", "another file of the same table, by its key; at most 15")
             .repeated()
-            .answers::<Inferred>(200, "the mapping, with the evidence for each part")
+            .response::<Inferred>(200, "the mapping, with the evidence for each part")
             .errors(&[
                 ErrorCode::InvalidSlug,
                 ErrorCode::InvalidKey,

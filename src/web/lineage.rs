@@ -38,7 +38,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .query::<u64>("limit", "page size, for sources and for files: at most 1000, 100 by default")
             .query::<u64>("offset", "sources, and files, to skip")
             .query::<String>("as_of", AS_OF)
-            .answers::<Lineage>(200, "the page")
+            .response::<Lineage>(200, "the page")
             .errors(&[
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
@@ -149,7 +149,7 @@ fn lineage(tables: &Tables, request: &mut Request) -> Result<Response, ApiError>
 }
 
 fn named(table: &str, config: &ConfigStatus, lineage: Lineage) -> Lineage {
-    Lineage { table: table.to_owned(), config: config.notable().cloned(), ..lineage }
+    Lineage { table: table.to_owned(), config: config.unless_applied().cloned(), ..lineage }
 }
 
 #[derive(Clone, Copy)]

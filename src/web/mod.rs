@@ -51,7 +51,7 @@ pub use about::Installation;
 pub use audit::AuditFile;
 pub use auth::AuthOptions;
 pub use cache::Cache;
-pub use endpoint::{Answer, Content, Credential, Endpoint, Operation, QueryParameter, Schema};
+pub use endpoint::{Content, Credential, DocumentedResponse, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
 pub use parquet::OPERATIONS as PARQUET_OPERATIONS;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -30,14 +30,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<NotificationService>> {
         Endpoint::get("/api/notifications", "notifications.list", "Lists notifications, newest first", list)
             .query::<u64>("limit", "Page size: 1 to 200, 50 by default.")
             .query::<String>("before", "`next` of the previous page.")
-            .answers::<NotificationPage>(200, "a page of notifications, with the targets of the workers"),
+            .response::<NotificationPage>(200, "a page of notifications, with the targets of the workers"),
         Endpoint::post(
             "/api/notifications/test",
             "notifications.test",
             "Sends a test notification to all targets",
             test,
         )
-        .answers::<NotificationRecord>(202, "the notification, which a worker will send")
+        .response::<NotificationRecord>(202, "the notification, which a worker will send")
         .errors(&[ErrorCode::NoTargets]),
     ]
 }

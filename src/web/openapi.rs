@@ -9,7 +9,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::endpoint::{Answer, Content, Credential, Endpoint, QueryParameter};
+use super::endpoint::{Content, Credential, DocumentedResponse, Endpoint, QueryParameter};
 use crate::domain::dashboard;
 use crate::domain::pipeline::document::{SCHEMA_PATH, schema};
 use crate::http::{ApiError, BodyRule, ContentType, ErrorCode, Method, Request, Response};
@@ -146,7 +146,7 @@ impl Writer {
 
     fn responses<S>(&mut self, endpoint: &Endpoint<S>) -> Value {
         let mut responses = Map::new();
-        for Answer { status, description, content, headers } in &endpoint.operation.answers {
+        for DocumentedResponse { status, description, content, headers } in &endpoint.operation.responses {
             let mut response = json!({ "description": description });
             if let Some(content) = *content {
                 response["content"] = content_of(&mut self.writing, content);
@@ -268,20 +268,20 @@ impl Documents {
 pub(super) fn endpoints() -> Vec<Endpoint<Documents>> {
     let open = |endpoint: Endpoint<Documents>| endpoint.with_credential(Credential::Nothing);
     vec![
-        open(Endpoint::get("/openapi.json", "service.openapi", "This document", openapi)).answers_bytes(
+        open(Endpoint::get("/openapi.json", "service.openapi", "This document", openapi)).bytes_response(
             200,
             "application/json",
             "the document",
         ),
         open(Endpoint::get(SCHEMA_PATH, "service.pipeline_schema", "The JSON Schema of a config", pipeline_schema))
-            .answers_bytes(200, "application/schema+json", "the schema"),
+            .bytes_response(200, "application/schema+json", "the schema"),
         open(Endpoint::get(
             dashboard::SCHEMA_PATH,
             "service.dashboard_schema",
             "The JSON Schema of a dashboard",
             dashboard_schema,
         ))
-        .answers_bytes(200, "application/schema+json", "the schema"),
+        .bytes_response(200, "application/schema+json", "the schema"),
     ]
 }
 

@@ -62,7 +62,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Previews>> {
         Endpoint::post("/api/p/{pipeline}/preview", "preview.run", "Previews an unsaved config over a file", post)
             .changing_nothing()
             .takes::<Preview>(CONFIG_BYTES_MAX as u64 + OTHER_FIELDS_BYTES_MAX)
-            .answers::<Previewed>(200, "the first rows and rejects, or the config's problems")
+            .response::<Previewed>(200, "the first rows and rejects, or the config's problems")
             .errors(&[
                 ErrorCode::InvalidSlug,
                 ErrorCode::InvalidKey,
@@ -87,7 +87,7 @@ struct Preview {
     /// The file's full key; by default the first file that the table's globs match.
     #[serde(default)]
     key: Option<String>,
-    /// Maximum number of rows, and of rejects: 1 to 1000, 50 by default.
+    /// Maximum number of rows, and of rejects; 50 by default.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u64>,

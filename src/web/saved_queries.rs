@@ -56,27 +56,27 @@ pub(super) fn endpoints() -> Vec<Endpoint<SavedQueries>> {
     let found = [ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::QueryNotFound];
     vec![
         Endpoint::get("/api/p/{pipeline}/queries", "queries.list", "Lists the saved queries, by name", list)
-            .answers::<Queries>(200, "the queries")
+            .response::<Queries>(200, "the queries")
             .errors(&found[..2]),
         Endpoint::post("/api/p/{pipeline}/queries", "queries.create", "Saves a new query", create)
             .takes::<Save>(SAVE_BYTES_MAX)
-            .answers::<SavedQuery>(201, "the query")
+            .response::<SavedQuery>(201, "the query")
             .header("ETag")
             .errors(&found[..2])
             .errors(&[ErrorCode::NameTaken, ErrorCode::PipelineBusy]),
         Endpoint::get("/api/p/{pipeline}/queries/{id}", "queries.get", "Shows a saved query", get)
-            .answers::<SavedQuery>(200, "the query")
+            .response::<SavedQuery>(200, "the query")
             .header("ETag")
             .errors(&found),
         Endpoint::put("/api/p/{pipeline}/queries/{id}", "queries.update", "Changes a saved query", update)
             .takes::<Save>(SAVE_BYTES_MAX)
             .if_match()
-            .answers::<SavedQuery>(200, "the updated query")
+            .response::<SavedQuery>(200, "the updated query")
             .header("ETag")
             .errors(&found)
             .errors(&[ErrorCode::NameTaken, ErrorCode::PipelineBusy]),
         Endpoint::delete("/api/p/{pipeline}/queries/{id}", "queries.delete", "Deletes a saved query", delete)
-            .answers::<Deleted>(200, "the query is deleted")
+            .response::<Deleted>(200, "the query is deleted")
             .errors(&found),
     ]
 }
@@ -210,7 +210,7 @@ fn create(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiEr
 }
 
 fn get(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(saved, request)?;
+    let (pipeline, id) = path_params(saved, request)?;
     match read(saved, &pipeline, &id)? {
         Some((meta, query)) => Ok(answer(200, &query, &meta)),
         None => Err(missing(saved, request)),
@@ -220,7 +220,7 @@ fn get(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError
 fn update(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
     let wanted = if_match(request)?;
     let save = validated(request.json()?)?;
-    let (pipeline, id) = named(saved, request)?;
+    let (pipeline, id) = path_params(saved, request)?;
     let lock = lock(saved, &pipeline, &id)?;
     let Some((meta, old)) = read(saved, &pipeline, &id)? else { return Err(missing(saved, request)) };
     let precondition = wanted.precondition(Some(&meta))?;
@@ -238,7 +238,7 @@ fn update(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiEr
 }
 
 fn delete(saved: &SavedQueries, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(saved, request)?;
+    let (pipeline, id) = path_params(saved, request)?;
     let key = saved_query_key(&pipeline, &id);
     let lock = lock(saved, &pipeline, &id)?;
     if saved.store.head(Bucket::Pipelines, &key).map_err(from_store)?.is_none() {
@@ -279,7 +279,7 @@ fn answer(status: u16, query: &SavedQuery, meta: &ObjectMeta) -> Response {
 }
 
 /// Parses pipeline and id of the path. A malformed id is an unknown query.
-fn named(saved: &SavedQueries, request: &Request) -> Result<(Slug, SavedId), ApiError> {
+fn path_params(saved: &SavedQueries, request: &Request) -> Result<(Slug, SavedId), ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     match SavedId::parse(request.param("id")) {
         Ok(id) => Ok((pipeline, id)),

@@ -31,12 +31,12 @@ pub struct SettingsService {
 pub(super) fn endpoints() -> Vec<Endpoint<SettingsService>> {
     vec![
         Endpoint::get("/api/settings", "settings.get", "Shows the workspace settings", get)
-            .answers::<Settings>(200, "the settings, or defaults")
+            .response::<Settings>(200, "the settings, or defaults")
             .header("ETag"),
         Endpoint::put("/api/settings", "settings.put", "Replaces the workspace settings", put)
             .takes::<NewSettings>(SETTINGS_BYTES_MAX)
             .if_match()
-            .answers::<Settings>(200, "the stored settings")
+            .response::<Settings>(200, "the stored settings")
             .header("ETag"),
     ]
 }

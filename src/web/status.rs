@@ -54,7 +54,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<PipelineStatuses>> {
             "Compares the tables with the config and the CSVs in the lake",
             status,
         )
-        .answers::<PipelineStatus>(200, "the status of each table")
+        .response::<PipelineStatus>(200, "the status of each table")
         .errors(&[
             ErrorCode::PipelineNotFound,
             ErrorCode::TableDamaged,

@@ -79,7 +79,7 @@ impl Objects {
         }
     }
 
-    /// As [`Objects::read`], but a larger object is logged and treated as missing.
+    /// Like [`Objects::read`], but a larger object is logged and treated as missing.
     ///
     /// # Errors
     /// `s3_error`, `bucket_not_found`.
@@ -141,7 +141,7 @@ pub fn extend_window(kv: &dyn Kv, pipeline: &Slug) -> Result<(), ApiError> {
     record_changes(kv, &[(pipeline.clone(), ChangedKeys::All)])
 }
 
-/// As [`extend_window`], with the keys that changed in each pipeline.
+/// Like [`extend_window`], with the keys that changed in each pipeline.
 ///
 /// # Errors
 /// `kv_unavailable`.

@@ -140,10 +140,10 @@ pub(super) fn endpoints() -> Vec<Endpoint<Ui>> {
     let open = |endpoint: Endpoint<Ui>, content_type| {
         let endpoint = endpoint.with_credential(Credential::Nothing).reserved();
         endpoint
-            .answers_bytes(200, content_type, "the file, compressed if the client accepts that")
+            .bytes_response(200, content_type, "the file, compressed if the client accepts that")
             .header("ETag")
             .header("Vary")
-            .answers_nothing(304, "not modified")
+            .empty_response(304, "not modified")
             .header("ETag")
             .errors(&[ErrorCode::NotFound])
     };

@@ -27,7 +27,7 @@ pub(super) fn read(shared: &WorkerShared, expressions: &dyn Expressions, slug: &
 /// The config of a dry run.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as for [`read`].
 pub(super) fn read_of_dry_run(
     shared: &WorkerShared,
     expressions: &dyn Expressions,

@@ -46,27 +46,27 @@ pub struct QueuedEvents {
 
 /// Receives on a thread of its own, so that a stop doesn't wait for the end of a poll.
 struct Poller {
-    asks: Sender<()>,
+    poll_requests: Sender<()>,
     batches: Receiver<Result<Vec<QueueMessage>, QueueError>>,
     is_polling: bool,
 }
 
 impl Poller {
     fn start(queue: &Arc<dyn EventQueue>, wait: Duration) -> std::io::Result<Self> {
-        let (asks, asked) = bounded::<()>(1);
+        let (poll_requests, requested) = bounded::<()>(1);
         let (sender, batches) = bounded(1);
         let queue = Arc::clone(queue);
         threads::spawn("event-queue-poll", move || {
             // Ends with the consumer. Messages received by then become visible again.
-            while asked.recv().is_ok() && sender.send(queue.receive(wait)).is_ok() {}
+            while requested.recv().is_ok() && sender.send(queue.receive(wait)).is_ok() {}
         })?;
-        Ok(Self { asks, batches, is_polling: false })
+        Ok(Self { poll_requests, batches, is_polling: false })
     }
 
     /// A batch, once there is one; an error if the thread has ended.
     fn next(&mut self) -> Result<Option<Result<Vec<QueueMessage>, QueueError>>, ()> {
         if !self.is_polling {
-            self.asks.send(()).map_err(drop)?;
+            self.poll_requests.send(()).map_err(drop)?;
             self.is_polling = true;
         }
         match self.batches.recv_timeout(CHECK_EVERY) {
@@ -186,7 +186,7 @@ impl<'a> Consumer<'a> {
                 }
                 Err(error) => {
                     state.add(QueueOutcome::Refused, 1);
-                    if self.is_given_up(message, &error) {
+                    if self.should_delete(message, &error) {
                         done.push(message.clone());
                     }
                 }
@@ -221,7 +221,7 @@ impl<'a> Consumer<'a> {
     }
 
     /// Logs an unusable message. Whether it is to be deleted.
-    fn is_given_up(&mut self, message: &QueueMessage, why: &events::EventError) -> bool {
+    fn should_delete(&mut self, message: &QueueMessage, why: &events::EventError) -> bool {
         let QueueMessage { id, receives, .. } = message;
         if *receives < RECEIVES_MAX {
             if let Some(suppressed) = self.refusals.next_line() {

@@ -68,7 +68,7 @@ pub(super) fn execute(shared: &WorkerShared, entry: Entry) {
 fn dead_letter(shared: &WorkerShared, entry: &Entry, why: &str) {
     tracing::warn!(entry = entry.id.0, why, "entry has no valid pipeline; moved to the dead letters");
     match shared.kv.dead_letter(entry, why) {
-        Ok(()) => shared.state.count(JobEvent::Dead),
+        Ok(()) => shared.state.count(JobEvent::DeadLettered),
         Err(error) => tracing::warn!(entry = entry.id.0, %error, "dead-letter move failed; will retry"),
     }
 }
@@ -107,7 +107,7 @@ fn start<'a>(shared: &'a WorkerShared, entry: &Entry, message: JobMessage) -> Op
             tracing::info!(job_id, pipeline, "job runs on another worker; entry skipped");
             return None;
         }
-        Ok(StartOutcome::NotMine) => {
+        Ok(StartOutcome::NotClaimed) => {
             tracing::info!(job_id, pipeline, "entry reclaimed by another worker");
             return None;
         }

@@ -108,7 +108,7 @@ fn changed_keys(run: &Run<'_>, prefix: &str) -> ChangedKeys {
     });
     match &changed {
         ChangedKeys::All => tracing::debug!("run compares the whole lake"),
-        ChangedKeys::These(keys) => tracing::debug!(keys = keys.len(), "run checks the keys of its events"),
+        ChangedKeys::Only(keys) => tracing::debug!(keys = keys.len(), "run checks the keys of its events"),
     }
     changed
 }

@@ -32,7 +32,7 @@ pub struct WorkerState {
     refunded: AtomicU64,
     abandoned: AtomicU64,
     lost: AtomicU64,
-    dead: AtomicU64,
+    dead_letters: AtomicU64,
     fired: AtomicU64,
     events_accepted: AtomicU64,
     events_ignored: AtomicU64,
@@ -72,7 +72,7 @@ pub struct WorkerCounts {
     /// Attempts that lost their lease.
     pub lost: u64,
     /// Entries without a valid pipeline.
-    pub dead: u64,
+    pub dead_letters: u64,
     /// Jobs created from debounce windows.
     pub fired: u64,
     /// Records in event notifications.
@@ -97,13 +97,13 @@ pub enum JobEvent {
     Refunded,
     Abandoned,
     Lost,
-    Dead,
+    DeadLettered,
     Fired,
 }
 
 impl Default for WorkerState {
     fn default() -> Self {
-        let [in_flight, completed, failed, deferred, retried, refunded, abandoned, lost, dead, fired] =
+        let [in_flight, completed, failed, deferred, retried, refunded, abandoned, lost, dead_letters, fired] =
             [const { AtomicU64::new(0) }; 10];
         let [events_accepted, events_ignored] = [const { AtomicU64::new(0) }; 2];
         let [rows_read, rows_written, rows_rejected, bytes_read] = [const { AtomicU64::new(0) }; 4];
@@ -116,7 +116,7 @@ impl Default for WorkerState {
             refunded,
             abandoned,
             lost,
-            dead,
+            dead_letters,
             fired,
             events_accepted,
             events_ignored,
@@ -146,7 +146,7 @@ impl WorkerState {
             JobEvent::Refunded => &self.refunded,
             JobEvent::Abandoned => &self.abandoned,
             JobEvent::Lost => &self.lost,
-            JobEvent::Dead => &self.dead,
+            JobEvent::DeadLettered => &self.dead_letters,
             JobEvent::Fired => &self.fired,
         };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl WorkerState {
     /// not be compared.
     pub fn has_given_up(&self) -> bool {
         let failed = self.failures().any(|(code, count)| code != RunErrorCode::Cancelled && count > 0);
-        failed || self.dead.load(Ordering::Relaxed) > 0 || self.uncompared.load(Ordering::Relaxed) > 0
+        failed || self.dead_letters.load(Ordering::Relaxed) > 0 || self.uncompared.load(Ordering::Relaxed) > 0
     }
 
     /// Counts a job as in flight until the guard is dropped.
@@ -220,7 +220,7 @@ impl WorkerState {
             refunded: get(&self.refunded),
             abandoned: get(&self.abandoned),
             lost: get(&self.lost),
-            dead: get(&self.dead),
+            dead_letters: get(&self.dead_letters),
             fired: get(&self.fired),
             events_accepted: get(&self.events_accepted),
             events_ignored: get(&self.events_ignored),

@@ -245,7 +245,7 @@ fn removal_that_an_event_names_archives_the_source() {
     let world = world(TAGGED);
     let before = world.warehouse();
     world.remove("b.csv");
-    let keys = ChangedKeys::These(["b.csv".to_owned()].into());
+    let keys = ChangedKeys::Only(["b.csv".to_owned()].into());
     let result = world.run(RunOptions { changed: Some(&keys), ..RunOptions::default() }).unwrap();
     assert_eq!((result.tables["t"].sources_archived, world.warehouse()), (1, before));
     assert_eq!(archived_of(&world), ["b.csv"]);

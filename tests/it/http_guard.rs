@@ -126,7 +126,7 @@ fn head_length_is_limited() {
 }
 
 #[test]
-fn heads_have_64_fields_and_no_65th() {
+fn head_fields_are_limited_to_64() {
     let server = running();
     let head = |fields: usize| format!("GET /health HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(fields - 1));
     assert_eq!(server.ask(&head(64)).status, 200);

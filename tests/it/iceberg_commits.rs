@@ -101,7 +101,7 @@ fn iceberg_metadata_ends_when_it_is_switched_off_and_begins_with_all_files_when_
     run_published(&memory, 1, FIRST, true, &[]).unwrap();
     let begun = run_published(&memory, 2, &[], true, ICEBERG).unwrap();
     assert_eq!(snapshots(&memory, &begun), [2]);
-    // As a catalog names its metadata files.
+    // Named as a catalog names its metadata files.
     let foreign = "00000-6ba7b810-9dad-11d1-80b4-00c04fd430c8.metadata.json";
     memory.put(Bucket::Warehouse, &format!("{PREFIX}{foreign}"), b"{}", &WriteOptions::default()).unwrap();
     assert_eq!(metadata(&memory)["snapshots"][0]["summary"]["added-data-files"], "3");

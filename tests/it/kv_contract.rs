@@ -254,7 +254,7 @@ pub fn running(started: StartOutcome) -> StartedJob {
         StartOutcome::Running(start) => start,
         StartOutcome::Deferred { .. }
         | StartOutcome::RunningElsewhere
-        | StartOutcome::NotMine
+        | StartOutcome::NotClaimed
         | StartOutcome::Dropped
         | StartOutcome::IdTaken => {
             panic!("expected a run, found {started:?}")

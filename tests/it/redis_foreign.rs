@@ -136,7 +136,7 @@ fn id_in_use_by_another_pipeline_is_rejected() {
     assert_eq!(kv.enqueue(&same_id).unwrap(), EnqueueOutcome::AlreadyActive);
     assert_eq!(kv.job(&slug("other"), &job.job_id).unwrap(), None);
     end(&kv, &start);
-    assert_eq!(kv.counts().unwrap(), QueueCounts { dead: 1, ..QueueCounts::default() });
+    assert_eq!(kv.counts().unwrap(), QueueCounts { dead_letters: 1, ..QueueCounts::default() });
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn invalid_utf8_is_dead_lettered_with_its_reason() {
     let dead: Vec<String> = server.ask(&["LRANGE", keys::DEAD, "0", "-1"]);
     assert!(dead.len() == 1 && dead[0].contains("`job_id` is missing") && dead[0].len() < 10_000, "{}", dead[0].len());
     let counts = kv.counts().unwrap();
-    assert_eq!((counts.stream, counts.pending, counts.dead), (0, 0, 1));
+    assert_eq!((counts.stream, counts.pending, counts.dead_letters), (0, 0, 1));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn entry_deleted_between_claim_and_start_runs_once() {
     let old = claim(&kv);
     server.ask::<()>(&["XTRIM", keys::STREAM, "MAXLEN", "0"]);
     assert_eq!(restore(&kv), 1);
-    assert_eq!(start(&kv, &old).unwrap(), StartOutcome::NotMine);
+    assert_eq!(start(&kv, &old).unwrap(), StartOutcome::NotClaimed);
     let start = run_next(&kv);
     assert_eq!(start.lease.job_id, job.job_id);
     assert_eq!(kv.counts().unwrap().pending, 1);

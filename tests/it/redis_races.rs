@@ -164,7 +164,7 @@ fn one_of_eight_racing_starts_of_an_entry_runs() {
 /// Events observed by all workers of the race below.
 #[derive(Default)]
 struct Watch {
-    runs: AtomicBool,
+    is_running: AtomicBool,
     last_fence: Mutex<u64>,
 }
 
@@ -195,11 +195,11 @@ fn concurrent_workers_finish_every_job_once() {
                     let StartOutcome::Running(start) = start(kv, &consumer, &entry) else { continue };
                     let lease = &start.lease;
                     let watch = &watches[&lease.pipeline];
-                    assert!(!watch.runs.swap(true, Ordering::SeqCst), "two runs of `{}`", lease.pipeline);
+                    assert!(!watch.is_running.swap(true, Ordering::SeqCst), "two runs of `{}`", lease.pipeline);
                     let last = std::mem::replace(&mut *watch.last_fence.lock().unwrap(), lease.fence);
                     assert!(lease.fence > last, "fences rise");
                     let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
-                    watch.runs.store(false, Ordering::SeqCst);
+                    watch.is_running.store(false, Ordering::SeqCst);
                     if start.attempt == 1 && n % 3 == 0 {
                         let wait = Requeue {
                             job: &job,

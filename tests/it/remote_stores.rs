@@ -52,7 +52,7 @@ fn assert_same_as_local(far: &Lake) {
 #[test]
 fn small_sources_are_fetched_by_many_parallel_requests() {
     for threads in [1, 2] {
-        let lake = lake(200).far_away(64);
+        let lake = lake(200).remote(64);
         lake.run(RunParams::new(threads, 64 * MIB)).unwrap();
         assert_eq!(lake.store.most_at_once(), 64);
         assert_same_as_local(&lake);
@@ -64,7 +64,7 @@ fn large_source_is_fetched_in_parallel_parts() {
     let lake = Lake::new(r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ] }"#);
     lake.put("a.csv", csv(1, 600_000));
     lake.put("b.csv", csv(2, 300));
-    let lake = lake.far_away(8);
+    let lake = lake.remote(8);
     lake.run(how()).unwrap();
     let size = lake.memory.contents(Bucket::Lake).values().next().unwrap().len() as u64;
     // As many parts of half a MiB as fit into the memory of this run.
@@ -75,7 +75,7 @@ fn large_source_is_fetched_in_parallel_parts() {
 
 #[test]
 fn each_source_takes_one_get_and_each_partition_one_put() {
-    let lake = lake(150).far_away(1);
+    let lake = lake(150).remote(1);
     lake.run(how()).unwrap();
     let found = counts(&lake);
     assert_eq!(found["lake"], Counts { lists: 1, gets: 150, ..Counts::default() });
@@ -89,7 +89,7 @@ fn each_source_takes_one_get_and_each_partition_one_put() {
 fn requests_of_a_second_run_are_independent_of_unchanged_sources() {
     let mut found = Vec::new();
     for sources in [20, 300] {
-        let lake = lake(sources).far_away(1);
+        let lake = lake(sources).remote(1);
         lake.run(how()).unwrap();
         lake.store.reset_counts();
         lake.run(how()).unwrap();
@@ -123,7 +123,7 @@ fn remote_sources_give_the_same_bytes_as_local_ones() {
             let rows = if rng.one_in(12) { 200_000 } else { rng.below(3_000) };
             lake.put(&name(at), csv(rng.below(5), rows));
         }
-        let lake = lake.far_away(1);
+        let lake = lake.remote(1);
         lake.run(RunParams::new(2, memory * MIB)).unwrap();
         assert_same_as_local(&lake);
         lake.put(&name(3), csv(1, 150_000));
@@ -138,7 +138,7 @@ fn empty_remote_source_has_no_rows() {
     let lake = Lake::new(MAPPING);
     lake.put("a.csv", "");
     lake.put("b.csv", csv(1, 3));
-    let lake = lake.far_away(1);
+    let lake = lake.remote(1);
     let result = lake.run(how()).unwrap();
     let rows: Vec<_> =
         result.tables["t"].sources.iter().map(|source| (source.rows_read, source.note.is_some())).collect();
@@ -152,7 +152,7 @@ fn source_changed_between_parts_is_planned_again() {
     for get in [2, 3, 5] {
         let lake = Lake::new(MAPPING);
         lake.put("a.csv", csv(1, 300_000));
-        let lake = lake.far_away(1);
+        let lake = lake.remote(1);
         let (memory, key) = (lake.memory.clone(), lake.key("a.csv"));
         lake.store.before_get(get, move || {
             memory.put(Bucket::Lake, &key, csv(2, 200_000).as_bytes(), &WriteOptions::default()).unwrap();
@@ -167,7 +167,7 @@ fn source_changed_between_parts_is_planned_again() {
 fn remote_source_changing_at_every_read_fails_the_run() {
     let lake = Lake::new(MAPPING);
     lake.put("a.csv", csv(1, 100));
-    let lake = lake.far_away(1);
+    let lake = lake.remote(1);
     for get in 1..60 {
         lake.store.during_get(get, 0, || Err(BodyChanged.into()));
     }
@@ -183,7 +183,7 @@ fn failed_part_fails_the_run_with_the_store_error() {
     for get in [3, 5] {
         let lake = Lake::new(MAPPING);
         lake.put("a.csv", csv(1, 300_000));
-        let lake = lake.far_away(1);
+        let lake = lake.remote(1);
         lake.store.during_get(get, 0, || Err(std::io::ErrorKind::ConnectionReset.into()));
         let failure = lake.run(how()).unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::S3Error, "{get}: {:?}", failure.error);
@@ -196,7 +196,7 @@ fn failed_part_fails_the_run_with_the_store_error() {
 
 #[test]
 fn failed_parallel_write_publishes_nothing_and_the_next_run_everything() {
-    let lake = lake(100).far_away(1);
+    let lake = lake(100).remote(1);
     lake.store.fail_write(40, |bucket, key| StoreError::Transient {
         bucket,
         key: key.to_owned(),

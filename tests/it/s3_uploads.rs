@@ -131,8 +131,8 @@ fn dropped_or_stopped_staged_upload_leaves_nothing() {
     assert_eq!(moto().open_uploads(&warehouse), 0);
     // Checked before each part.
     let asked = AtomicUsize::new(0);
-    let go_on = || asked.fetch_add(1, Ordering::SeqCst) < 2;
-    assert!(store.stage_file(WAREHOUSE, KEY, &large, "", &lease, &go_on).unwrap().is_none());
+    let keep_going = || asked.fetch_add(1, Ordering::SeqCst) < 2;
+    assert!(store.stage_file(WAREHOUSE, KEY, &large, "", &lease, &keep_going).unwrap().is_none());
     assert!(store.stage_file(WAREHOUSE, KEY, &small, "", &lease, &|| true).unwrap().is_none());
     assert_eq!((moto().open_uploads(&warehouse), store.head(WAREHOUSE, KEY).unwrap()), (0, None));
 }

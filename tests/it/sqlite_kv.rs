@@ -206,7 +206,7 @@ fn killed_process_leaves_an_intact_file() {
                 StartOutcome::Running(start) => f.end(&start.lease),
                 StartOutcome::Deferred { .. } => {}
                 other @ (StartOutcome::RunningElsewhere
-                | StartOutcome::NotMine
+                | StartOutcome::NotClaimed
                 | StartOutcome::Dropped
                 | StartOutcome::IdTaken) => {
                     panic!("{other:?}")
@@ -505,7 +505,7 @@ fn dead_letters_are_bounded() {
         kv.dead_letter(&entry, &format!("new {n}")).unwrap();
     }
     let dead = backend.dead();
-    assert_eq!((dead.len(), kv.counts().unwrap().dead), (DEAD_ENTRIES_MAX, DEAD_ENTRIES_MAX as u64));
+    assert_eq!((dead.len(), kv.counts().unwrap().dead_letters), (DEAD_ENTRIES_MAX, DEAD_ENTRIES_MAX as u64));
     assert!(dead[0].starts_with("old 4 ") && dead[DEAD_ENTRIES_MAX - 1].starts_with("new 2"), "{}", dead[0]);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::answers::Answers;
+use super::http::HttpClient;
 use super::keys::{CredentialsError, SigningKeys};
 use super::{container, instance, profile, web_identity};
 use crate::adapters::network::client;
@@ -35,8 +35,8 @@ impl Credentials {
             StoreCredentials::Chain(variables) => {
                 let near = http_client::config(http_client::tls("https://", network.ca_file.as_deref())?);
                 let sts = variables.web_identity.as_ref().map_or("https://", |identity| &identity.sts_endpoint);
-                let sts = Answers::new(client(sts, network)?);
-                Self::Chain(Box::new(CredentialChain::new(*variables, Answers::new(near), sts)))
+                let sts = HttpClient::new(client(sts, network)?);
+                Self::Chain(Box::new(CredentialChain::new(*variables, HttpClient::new(near), sts)))
             }
         })
     }
@@ -65,8 +65,8 @@ impl Credentials {
 pub struct CredentialChain {
     variables: AwsVariables,
     /// For containers' endpoints and instance metadata.
-    answers: Answers,
-    sts: Answers,
+    http: HttpClient,
+    sts: HttpClient,
     present: Mutex<Present>,
     /// Held while keys are fetched.
     renewal: Mutex<()>,
@@ -80,8 +80,8 @@ struct Present {
 }
 
 impl CredentialChain {
-    fn new(variables: AwsVariables, answers: Answers, sts: Answers) -> Self {
-        Self { variables, answers, sts, present: Mutex::default(), renewal: Mutex::default() }
+    fn new(variables: AwsVariables, http: HttpClient, sts: HttpClient) -> Self {
+        Self { variables, http, sts, present: Mutex::default(), renewal: Mutex::default() }
     }
 
     /// Valid keys. `now`: the store's time.
@@ -144,7 +144,7 @@ impl CredentialChain {
     }
 
     fn fetch(&self) -> Result<SigningKeys, CredentialsError> {
-        let Self { variables, answers, sts, .. } = self;
+        let Self { variables, http, sts, .. } = self;
         if let Some(keys) = from_variables(variables)? {
             return Ok(keys);
         }
@@ -155,8 +155,8 @@ impl CredentialChain {
             return Ok(keys);
         }
         match &variables.container {
-            Some(endpoint) => container::fetch(endpoint, answers),
-            None => instance::fetch(variables, answers),
+            Some(endpoint) => container::fetch(endpoint, http),
+            None => instance::fetch(variables, http),
         }
     }
 }

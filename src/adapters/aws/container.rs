@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-use super::answers::{Answers, SmallRequest, keys_of_json};
+use super::http::{HttpClient, SmallRequest, keys_of_json};
 use super::keys::{CredentialsError, SigningKeys};
 use crate::config::{ContainerEndpoint, ContainerToken, Secret};
 
@@ -16,7 +16,7 @@ const EKS_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23);
 
 /// # Errors
 /// If the endpoint isn't allowed, or has no keys.
-pub(super) fn fetch(endpoint: &ContainerEndpoint, answers: &Answers) -> Result<SigningKeys, CredentialsError> {
+pub(super) fn fetch(endpoint: &ContainerEndpoint, http: &HttpClient) -> Result<SigningKeys, CredentialsError> {
     let (variable, url) = match endpoint {
         ContainerEndpoint::Relative(path) => ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", format!("http://{ECS}{path}")),
         ContainerEndpoint::Full { url, .. } => ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.clone()),
@@ -32,7 +32,7 @@ pub(super) fn fetch(endpoint: &ContainerEndpoint, answers: &Answers) -> Result<S
     };
     let headers = token.iter().map(|token| ("authorization", token.reveal())).collect();
     let request = SmallRequest { method: "GET", url: &url, headers, ..SmallRequest::default() };
-    answers.ask(&request).and_then(|answer| answer.success()).and_then(|text| keys_of_json(&text)).map_err(failed)
+    http.send(&request).and_then(|response| response.success()).and_then(|text| keys_of_json(&text)).map_err(failed)
 }
 
 /// The token, whose file is replaced from time to time.

@@ -14,9 +14,9 @@
 //!
 //! Must not: read the environment.
 
-mod answers;
 mod chain;
 mod container;
+mod http;
 mod instance;
 mod keys;
 mod profile;

@@ -77,7 +77,7 @@ pub(in crate::adapters) struct SigningScope<'a> {
 pub(in crate::adapters) struct CanonicalRequest<'a> {
     pub(in crate::adapters) method: &'a str,
     pub(in crate::adapters) url: &'a Url,
-    /// As the service encodes it.
+    /// Encoded as the service expects.
     pub(in crate::adapters) path: &'a str,
     /// Besides `host`.
     pub(in crate::adapters) headers: Vec<(&'static str, String)>,

@@ -13,7 +13,7 @@ use url::{Origin, Url};
 use webpki::EndEntityCert;
 use webpki::ring::RSA_PKCS1_2048_8192_SHA256;
 
-use super::answers::{Answers, SmallRequest};
+use super::http::{HttpClient, SmallRequest};
 use crate::adapters::network::client;
 use crate::config::{EventsConfig, NetworkConfig};
 use crate::domain::arn::Arn;
@@ -31,7 +31,7 @@ pub struct SnsTopics {
     permitted: Vec<Arn>,
     /// Instead of SNS's host in the topic's region.
     endpoint: Option<Origin>,
-    answers: Answers,
+    http: HttpClient,
     /// Certificates in DER, by URL.
     certificates: Mutex<BTreeMap<String, CertificateDer<'static>>>,
 }
@@ -45,7 +45,7 @@ impl SnsTopics {
         Ok(Self {
             permitted: config.topics.clone(),
             endpoint: endpoint.and_then(|url| Url::parse(url).ok()).map(|url| url.origin()),
-            answers: Answers::new(client(endpoint.unwrap_or(&host), network)?),
+            http: HttpClient::new(client(endpoint.unwrap_or(&host), network)?),
             certificates: Mutex::default(),
         })
     }
@@ -97,7 +97,7 @@ impl SnsTopics {
     }
 
     fn fetch(&self, url: &Url) -> Result<String, String> {
-        self.answers.ask(&SmallRequest { method: "GET", url: url.as_str(), ..SmallRequest::default() })?.success()
+        self.http.send(&SmallRequest { method: "GET", url: url.as_str(), ..SmallRequest::default() })?.success()
     }
 }
 

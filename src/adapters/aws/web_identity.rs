@@ -4,7 +4,7 @@ use quick_xml::de::from_str;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::answers::{Answers, SmallRequest, moment};
+use super::http::{HttpClient, SmallRequest, moment};
 use super::keys::{CredentialsError, SigningKeys};
 use crate::config::{Secret, WebIdentity};
 use crate::domain::text::clipped;
@@ -46,7 +46,7 @@ struct Reason {
 
 /// # Errors
 /// If the token's file can't be read, or STS refuses the role.
-pub(super) fn fetch(identity: &WebIdentity, answers: &Answers) -> Result<SigningKeys, CredentialsError> {
+pub(super) fn fetch(identity: &WebIdentity, http: &HttpClient) -> Result<SigningKeys, CredentialsError> {
     let failed = |reason: String| CredentialsError::new(format!("role `{}`", identity.role_arn), reason);
     let path = &identity.token_file;
     let token = std::fs::read_to_string(path)
@@ -60,11 +60,11 @@ pub(super) fn fetch(identity: &WebIdentity, answers: &Answers) -> Result<Signing
         .finish();
     let headers = vec![("content-type", "application/x-www-form-urlencoded")];
     let url = &identity.sts_endpoint;
-    let answer = answers.ask(&SmallRequest { method: "POST", url, headers, body });
-    let answer = answer.map_err(|found| failed(format!("STS at {url}: {found}")))?;
-    match answer.status {
-        200 => keys(&answer.text).map_err(|found| failed(format!("STS at {url}: {found}"))),
-        status => Err(failed(format!("STS refused it with status {status}: {}", refusal(&answer.text)))),
+    let response = http.send(&SmallRequest { method: "POST", url, headers, body });
+    let response = response.map_err(|found| failed(format!("STS at {url}: {found}")))?;
+    match response.status {
+        200 => keys(&response.text).map_err(|found| failed(format!("STS at {url}: {found}"))),
+        status => Err(failed(format!("STS refused it with status {status}: {}", refusal(&response.text)))),
     }
 }
 

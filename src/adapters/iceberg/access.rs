@@ -39,14 +39,14 @@ pub(super) struct OauthClient {
 }
 
 /// The credentials of a request, which are rejected if the catalog refuses them.
-pub(super) enum Sent {
-    Unchangeable,
+pub(super) enum SentCredential {
+    Static,
     Token(Secret),
     Keys(Arc<SigningKeys>),
 }
 
 /// The headers that authorize a request, and the credentials in them.
-pub(super) type Authorization = (Vec<(&'static str, String)>, Sent);
+pub(super) type Authorization = (Vec<(&'static str, String)>, SentCredential);
 
 #[derive(Deserialize)]
 struct TokenResponse {
@@ -90,31 +90,31 @@ impl Access {
     pub(super) fn headers(&self, request: &UnsignedRequest<'_>, now: DateTime<Utc>) -> Result<Authorization, String> {
         let bearer = |token: &Secret| vec![("authorization", format!("Bearer {}", token.reveal()))];
         match self {
-            Self::Open => Ok((Vec::new(), Sent::Unchangeable)),
-            Self::Token(token) => Ok((bearer(token), Sent::Unchangeable)),
+            Self::Open => Ok((Vec::new(), SentCredential::Static)),
+            Self::Token(token) => Ok((bearer(token), SentCredential::Static)),
             Self::Client(client) => {
                 let token = client.token(now)?;
-                Ok((bearer(&token), Sent::Token(token)))
+                Ok((bearer(&token), SentCredential::Token(token)))
             }
             Self::Signed { signer, credentials } => {
                 let keys = credentials.keys(now).map_err(|error| error.to_string())?;
                 let headers = signer.headers(&keys, request, now).map_err(|error| error.to_string())?;
-                Ok((headers, Sent::Keys(keys)))
+                Ok((headers, SentCredential::Keys(keys)))
             }
         }
     }
 
     /// Reports that the catalog refused these credentials. Whether the next request may have others.
-    pub(super) fn reject(&self, sent: &Sent, now: DateTime<Utc>) -> bool {
+    pub(super) fn reject(&self, sent: &SentCredential, now: DateTime<Utc>) -> bool {
         match (self, sent) {
-            (Self::Client(client), Sent::Token(token)) => {
+            (Self::Client(client), SentCredential::Token(token)) => {
                 let mut present = client.token.lock();
                 if present.as_ref().is_some_and(|(present, _)| present == token) {
                     *present = None;
                 }
                 true
             }
-            (Self::Signed { credentials, .. }, Sent::Keys(keys)) => credentials.reject(keys, now),
+            (Self::Signed { credentials, .. }, SentCredential::Keys(keys)) => credentials.reject(keys, now),
             _ => false,
         }
     }

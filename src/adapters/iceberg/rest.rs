@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use ureq::Agent;
 use url::Url;
 
-use super::access::{Access, Sent};
+use super::access::{Access, SentCredential};
 use crate::adapters::aws::{Credentials, UnsignedRequest};
 use crate::adapters::network::{by_proxy, client};
 use crate::config::{CatalogConfig, NetworkConfig};
@@ -138,7 +138,7 @@ impl RestCatalog {
         Ok(settings)
     }
 
-    /// `prefix`: as the catalog says, encoded.
+    /// `prefix`: the percent-encoded prefix that the catalog's config names.
     fn url(&self, prefix: Option<&str>, segments: &[&str]) -> Result<Url, CatalogError> {
         let base = match prefix {
             Some(prefix) => format!("{}/v1/{prefix}", self.config.url),
@@ -154,11 +154,11 @@ impl RestCatalog {
         self.config.parents.iter().cloned().chain([slug.to_owned()]).collect()
     }
 
-    /// The URL of a table, or of what `of` names in the table's namespace.
-    fn url_of(&self, table: CatalogName<'_>, of: &[&str]) -> Result<Url, CatalogError> {
+    /// The URL of `path` in the table's namespace.
+    fn url_of(&self, table: CatalogName<'_>, path: &[&str]) -> Result<Url, CatalogError> {
         let settings = self.settings()?;
         let namespace = self.levels(table.slug.as_str()).join(LEVELS_SEPARATOR);
-        self.url(settings.prefix.as_deref(), &[&["namespaces", namespace.as_str()], of].concat())
+        self.url(settings.prefix.as_deref(), &[&["namespaces", namespace.as_str()], path].concat())
     }
 
     fn make_namespace(&self, table: CatalogName<'_>) -> Result<(), CatalogError> {
@@ -180,7 +180,7 @@ impl RestCatalog {
         if let Some(until) = self.unavailable_until.lock().filter(|until| self.clock.now() < *until) {
             let until = until.format("%H:%M:%S");
             return Err(CatalogError::Failed(format!(
-                "{} didn't respond, and is tried again at {until} UTC",
+                "{} didn't respond; next attempt at {until} UTC",
                 self.config.url
             )));
         }
@@ -206,7 +206,7 @@ impl RestCatalog {
         .map_err(|reason| CatalogError::Failed(format!("{} {method} {}: {reason}", self.config.url, url.path())))
     }
 
-    fn send_once(&self, method: &str, url: &Url, body: &str) -> Result<(TextResponse, Sent), String> {
+    fn send_once(&self, method: &str, url: &Url, body: &str) -> Result<(TextResponse, SentCredential), String> {
         let content_type = [("content-type", CONTENT_TYPE)];
         let headers = if body.is_empty() { &[][..] } else { &content_type[..] };
         let unsigned = UnsignedRequest { method, url, headers, body: body.as_bytes() };
@@ -269,7 +269,7 @@ impl IcebergCatalog for RestCatalog {
         match response.status {
             200..=299 => Ok(()),
             404..=406 | 501 => Err(CatalogError::Unsupported(describe(&response))),
-            409 | 429 | 500..=599 => Err(CatalogError::Unsettled(describe(&response))),
+            409 | 429 | 500..=599 => Err(CatalogError::Uncertain(describe(&response))),
             _ if error_of(&response).kind.contains("Unsupported") => {
                 Err(CatalogError::Unsupported(describe(&response)))
             }
@@ -282,7 +282,7 @@ impl IcebergCatalog for RestCatalog {
         let response = self.send("POST", &url, &commit.to_string())?;
         match response.status {
             200..=299 => Ok(()),
-            409 | 429 | 500..=599 => Err(CatalogError::Unsettled(describe(&response))),
+            409 | 429 | 500..=599 => Err(CatalogError::Uncertain(describe(&response))),
             _ => Err(failed(&response)),
         }
     }

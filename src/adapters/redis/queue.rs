@@ -200,7 +200,7 @@ fn started(reply: OperationReply, request: &StartRequest<'_>, token: String) -> 
         }
         "deferred" => Ok(StartOutcome::Deferred { until: first.time()? }),
         "running_elsewhere" => Ok(StartOutcome::RunningElsewhere),
-        "not_mine" => Ok(StartOutcome::NotMine),
+        "not_mine" => Ok(StartOutcome::NotClaimed),
         "dropped" => Ok(StartOutcome::Dropped),
         "id_taken" => Ok(StartOutcome::IdTaken),
         _ => Err(word.unexpected("a start's outcome")),

@@ -15,18 +15,22 @@ pub(super) fn encode(job: &Job) -> String {
     serde_json::to_string(job).unwrap_or_default()
 }
 
-/// `silence`: ms since the last heartbeat of a claimed job that doesn't hold the lock. `parts`: the live record, then of
+/// `since_heartbeat`: ms since the last heartbeat of a claimed job that doesn't hold the lock. `parts`: the live record, then of
 /// the message's hash: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`, `started_at`, and the
 /// fields of the message. `None` if all are missing.
-pub(super) fn decode(silence: OperationReply, parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
+pub(super) fn decode(since_heartbeat: OperationReply, parts: [OperationReply; PARTS]) -> KvResult<Option<Job>> {
     let attempts_max = if parts[4].is_nil() { None } else { u32::try_from(parts[4].count()?).ok() };
     let Some(mut job) = merged(parts)? else { return Ok(None) };
     if let Some(attempts_max) = attempts_max.filter(|_| !job.status.is_terminal()) {
         job.max_attempts = attempts_max;
     }
     // Negative if Redis's clock was set back.
-    let silence = if silence.is_nil() { None } else { Some(u64::try_from(silence.number()?).unwrap_or_default()) };
-    job.silent_ms = silence.filter(|_| job.status == JobStatus::Running);
+    let since_heartbeat = if since_heartbeat.is_nil() {
+        None
+    } else {
+        Some(u64::try_from(since_heartbeat.number()?).unwrap_or_default())
+    };
+    job.silent_ms = since_heartbeat.filter(|_| job.status == JobStatus::Running);
     Ok(Some(job))
 }
 

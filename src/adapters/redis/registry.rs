@@ -59,11 +59,11 @@ impl JobRegistry for RedisKv {
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
         let keys = [&live, &active, &message, &lock, STREAM, keys::ATTEMPTS_MAX];
         let call = Call::new(&scripts::JOB, keys).arg(job_id).arg(GROUP);
-        let [is_active, silence, record @ ..] = call.run(&self.pool)?.parts::<{ 2 + PARTS }>()?;
+        let [is_active, since_heartbeat, record @ ..] = call.run(&self.pool)?.parts::<{ 2 + PARTS }>()?;
         if record[0].is_nil() && !is_active.flag()? {
             return Ok(None);
         }
-        Ok(decode(silence, record)?.filter(|job| job.pipeline == *pipeline))
+        Ok(decode(since_heartbeat, record)?.filter(|job| job.pipeline == *pipeline))
     }
 
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
@@ -80,8 +80,8 @@ impl JobRegistry for RedisKv {
             .run(&self.pool)?;
         let mut jobs = Vec::new();
         for reply in reply.list()? {
-            let [job_id, silence, record @ ..] = reply.parts::<{ 2 + PARTS }>()?;
-            match decode(silence, record) {
+            let [job_id, since_heartbeat, record @ ..] = reply.parts::<{ 2 + PARTS }>()?;
+            match decode(since_heartbeat, record) {
                 Ok(Some(job)) if job.pipeline == *pipeline => jobs.push(job),
                 Ok(_) => {}
                 // A malformed record must not hide others.
@@ -116,7 +116,7 @@ impl JobRegistry for RedisKv {
             pending: pending.count()?,
             waiting: waiting.count()?,
             windows: windows.count()?,
-            dead: dead.count()?,
+            dead_letters: dead.count()?,
         })
     }
 

@@ -55,10 +55,10 @@ impl Schedule for RedisKv {
                 .arg(CHANGED_KEYS_BYTES_MAX);
             for (pipeline, keys) in some {
                 call = match keys {
-                    ChangedKeys::These(keys) if keys.len() <= CHANGED_KEYS_MAX => {
+                    ChangedKeys::Only(keys) if keys.len() <= CHANGED_KEYS_MAX => {
                         call.arg(pipeline).arg(keys.len()).args(keys.iter().cloned())
                     }
-                    ChangedKeys::These(_) | ChangedKeys::All => call.arg(pipeline).arg(ALL),
+                    ChangedKeys::Only(_) | ChangedKeys::All => call.arg(pipeline).arg(ALL),
                 };
             }
             for first in call.run(&self.pool)?.list()? {
@@ -180,7 +180,7 @@ impl Schedule for RedisKv {
 fn extended_at_once(changes: &[(Slug, ChangedKeys)]) -> usize {
     let mut keys = 0;
     let fits = |(_, changed): &&(Slug, ChangedKeys)| {
-        if let ChangedKeys::These(these) = changed {
+        if let ChangedKeys::Only(these) = changed {
             keys += these.len();
         }
         keys <= EXTEND_KEYS_MAX

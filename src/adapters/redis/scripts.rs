@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn write_probe_uses_every_writing_command() {
-        const READING: &[&str] = &[
+        const READ_COMMANDS: &[&str] = &[
             "EXISTS",
             "GET",
             "HEXISTS",
@@ -207,7 +207,7 @@ mod tests {
             "ZSCORE",
         ];
         let proof = include_str!("scripts/probe_write.lua");
-        let writing = ALL.iter().flat_map(|source| commands(source)).filter(|command| !READING.contains(command));
+        let writing = ALL.iter().flat_map(|source| commands(source)).filter(|command| !READ_COMMANDS.contains(command));
         let missing: Vec<&str> = writing.filter(|command| !proof.contains(&format!("'{command}'"))).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }

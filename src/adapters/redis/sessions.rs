@@ -35,7 +35,7 @@ impl LoginThrottle for RedisKv {
         let call = Call::with_keys(&scripts::LOGIN_ADMIT, login_keys(client));
         let reply = call.arg(self.now()).arg(LOGIN_MEMORY_S).args(rules).run(&self.pool)?;
         match reply.count()? {
-            0 => Ok(Admission::Try),
+            0 => Ok(Admission::Allowed),
             ms => Ok(Admission::Wait(Duration::from_millis(ms))),
         }
     }

@@ -15,7 +15,7 @@ use super::request::{S3Request, WRITE_ID_HEADER};
 use super::response::StoreResponse;
 use super::store::S3Store;
 
-/// Initial capacity of a range's buffer, at most.
+/// Maximum initial capacity of a range's buffer.
 const RANGE_AT_ONCE_BYTES_MAX: u64 = 16 << 20;
 
 /// The response to HEAD.

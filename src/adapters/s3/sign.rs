@@ -61,7 +61,7 @@ impl Unsigned<'_> {
         Ok(format!("{url}&X-Amz-Signature={signature}"))
     }
 
-    /// The URL, and the headers to send besides those of the request. The store accepts them around `at`.
+    /// The URL, and the headers to add to those of the request. The store accepts them within a few minutes of `at`.
     pub(super) fn in_headers(
         &self,
         keys: &SigningKeys,

@@ -17,7 +17,7 @@ pub(super) fn add(step: &KvTransaction<'_>, pipeline: &Slug, changed: &ChangedKe
     let sql = "SELECT id, keys, bytes FROM change_sets WHERE pipeline = ?1 AND job_id IS NULL AND NOT is_all";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?));
     let count_of = |found: i64| usize::try_from(found).unwrap_or(usize::MAX);
-    let ChangedKeys::These(keys) = changed else { return change_all(step, pipeline) };
+    let ChangedKeys::Only(keys) = changed else { return change_all(step, pipeline) };
     let (set, mut count, mut bytes) = match step.sql(sql)?.query_row([pipeline.as_str()], read).optional()? {
         Some((set, keys, bytes)) => (set, count_of(keys), count_of(bytes)),
         // A window of an older version, without keys.
@@ -84,5 +84,5 @@ pub(super) fn keys_of_job(step: &KvTransaction<'_>, job_id: &JobId) -> StepResul
     let Some(set) = set else { return Ok(ChangedKeys::All) };
     let mut statement = step.sql("SELECT key FROM changed_keys WHERE change_set = ?1")?;
     let keys = statement.query_map([set], |row| row.get::<_, String>(0))?;
-    Ok(ChangedKeys::These(keys.collect::<Result<_, _>>()?))
+    Ok(ChangedKeys::Only(keys.collect::<Result<_, _>>()?))
 }

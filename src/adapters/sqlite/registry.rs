@@ -79,7 +79,7 @@ impl JobRegistry for SqliteKv {
                     pending: count(row, 1)?,
                     waiting: count(row, 2)?,
                     windows: count(row, 3)?,
-                    dead: count(row, 4)?,
+                    dead_letters: count(row, 4)?,
                 })
             })?)
         })

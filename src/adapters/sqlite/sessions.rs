@@ -89,7 +89,7 @@ impl LoginThrottle for SqliteKv {
                 let waits_until = scope.rule.wait(count).map_or(step.now, |wait| after(step.now, wait));
                 set(step, &scope.name, count, waits_until, expires)?;
             }
-            Ok(Admission::Try)
+            Ok(Admission::Allowed)
         })
     }
 

@@ -19,7 +19,7 @@ pub(super) fn start(step: &KvTransaction<'_>, request: &StartRequest<'_>) -> Ste
     if let Some(start) = repeated(step, request)? {
         return Ok(StartOutcome::Running(start));
     }
-    let Some(number) = entries::pending_for(step, entry, consumer)? else { return Ok(StartOutcome::NotMine) };
+    let Some(number) = entries::pending_for(step, entry, consumer)? else { return Ok(StartOutcome::NotClaimed) };
     let lock = locks::current(step, pipeline)?;
     if lock.as_ref().is_some_and(|lock| lock.job_id.as_deref() == Some(job_id.as_str())) {
         return Ok(StartOutcome::RunningElsewhere);

@@ -13,14 +13,14 @@ const SKEW_TOLERATED_S: i64 = 5;
 /// Approximate skew above which the store rejects requests whose signature expires with a lease.
 const SKEW_S_MAX: i64 = 60;
 
-pub(super) fn skew(around: &DoctorContext) -> Vec<CheckResult> {
+pub(super) fn skew(context: &DoctorContext) -> Vec<CheckResult> {
     let mut findings = Vec::new();
-    if let Ok(Backend::S3(store)) = around.backend() {
+    if let Ok(Backend::S3(store)) = context.backend() {
         // Every response has a date, including rejections.
         let _ = store.list(Bucket::Pipelines, "", None, None, 1);
         findings.extend(store.clock_skew().map(|ahead| assess("the object store", ahead)));
     }
-    if let Ok(kv) = around.kv() {
+    if let Ok(kv) = context.kv() {
         let now = || Services::clock().now();
         findings.extend(kv.time().ok().flatten().map(|time| assess("the key-value store", now() - time)));
     }

@@ -37,9 +37,9 @@ pub(super) struct DoctorContext {
 /// Why something could not be examined.
 pub(super) enum Missing {
     /// The environment doesn't set it, which another check reports.
-    NotNamed,
+    NotConfigured,
     /// It is a file that the worker creates at its first start.
-    NotMade(String),
+    NotCreated(String),
     /// It can't be opened with these settings.
     CannotBeOpened(String),
 }
@@ -52,7 +52,7 @@ impl DoctorContext {
     /// The addresses that the services of a `lakemill up` recorded in its folder.
     ///
     /// # Errors
-    /// As [`Embedded::addresses`].
+    /// Same as for [`Embedded::addresses`].
     pub(super) fn for_folder(embedded: &Embedded, process: &Environment<'_>) -> Result<Self, String> {
         let addresses = embedded.addresses()?;
         let worker_url = addresses.map(|at| format!("http://{}", own_address(at.worker.ip(), at.worker.port())));
@@ -100,7 +100,7 @@ impl DoctorContext {
     }
 
     pub(super) fn backend(&self) -> Result<&Backend, Missing> {
-        let Ok(WithWarnings { config, .. }) = &self.objects else { return Err(Missing::NotNamed) };
+        let Ok(WithWarnings { config, .. }) = &self.objects else { return Err(Missing::NotConfigured) };
         let opened = self.backend.get_or_init(|| open_backend(config));
         opened.as_ref().map_err(|error| Missing::CannotBeOpened(error.clone()))
     }
@@ -113,11 +113,11 @@ impl DoctorContext {
     }
 
     pub(super) fn kv(&self) -> Result<&dyn Kv, Missing> {
-        let Ok(WithWarnings { config, .. }) = &self.kv else { return Err(Missing::NotNamed) };
+        let Ok(WithWarnings { config, .. }) = &self.kv else { return Err(Missing::NotConfigured) };
         if let KvConfig::Sqlite(path) = config
             && !path.exists()
         {
-            return Err(Missing::NotMade(path.display().to_string()));
+            return Err(Missing::NotCreated(path.display().to_string()));
         }
         let objects = self.objects.as_ref().map(|loaded| loaded.config.clone()).unwrap_or_default();
         let opened = self.opened_kv.get_or_init(|| open_kv(config, &objects));
@@ -167,6 +167,6 @@ pub(super) fn web_service_at(at: SocketAddr) -> WebService {
     match ask(&format!("http://{at}/session"), "GET", &[], ANSWER_TIME_MAX) {
         ProbeResult::Http(200, text) if body(&text)["authenticated"].is_boolean() => WebService::Healthy,
         ProbeResult::Http(503, text) if body(&text)["error"].is_string() => WebService::WithoutKv,
-        ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => WebService::None,
+        ProbeResult::Http(..) | ProbeResult::NotListening | ProbeResult::Silent(_) => WebService::None,
     }
 }

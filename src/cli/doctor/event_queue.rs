@@ -6,13 +6,13 @@ use super::objects::store_missing;
 use super::worker;
 use crate::cli::services::open_event_queue;
 
-pub(super) fn state(around: &DoctorContext) -> Vec<CheckResult> {
-    vec![checked(around).unwrap_or_else(|result| result)]
+pub(super) fn state(context: &DoctorContext) -> Vec<CheckResult> {
+    vec![checked(context).unwrap_or_else(|result| result)]
 }
 
-fn checked(around: &DoctorContext) -> Result<CheckResult, CheckResult> {
-    let config = worker::config(around)?;
-    let opened = open_event_queue(config, around.backend().map_err(store_missing)?);
+fn checked(context: &DoctorContext) -> Result<CheckResult, CheckResult> {
+    let config = worker::config(context)?;
+    let opened = open_event_queue(config, context.backend().map_err(store_missing)?);
     let opened = opened.map_err(|error| CheckResult::problem(error, "correct SVC_EVENTS_SQS_URL"))?;
     let queue = opened.ok_or_else(|| CheckResult::skipped("SVC_EVENTS_SQS_URL is not set"))?;
     let state = queue.state().map_err(|error| {

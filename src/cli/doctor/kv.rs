@@ -6,11 +6,11 @@ use crate::ports::Kv;
 use crate::ports::kv::{Diagnose, KvError};
 
 /// The store, or the finding if it can't be opened.
-fn kv(around: &DoctorContext) -> Result<&dyn Kv, Vec<CheckResult>> {
-    around.kv().map_err(|missing| {
+fn kv(context: &DoctorContext) -> Result<&dyn Kv, Vec<CheckResult>> {
+    context.kv().map_err(|missing| {
         vec![match missing {
-            Missing::NotNamed => CheckResult::skipped("the environment doesn't set the key-value store"),
-            Missing::NotMade(path) => CheckResult::ok(format!(
+            Missing::NotConfigured => CheckResult::skipped("the environment doesn't set the key-value store"),
+            Missing::NotCreated(path) => CheckResult::ok(format!(
                 "`{path}` does not exist yet: the first worker creates \
              it"
             )),
@@ -19,8 +19,8 @@ fn kv(around: &DoctorContext) -> Result<&dyn Kv, Vec<CheckResult>> {
     })
 }
 
-pub(super) fn health(around: &DoctorContext) -> Vec<CheckResult> {
-    let kv = match kv(around) {
+pub(super) fn health(context: &DoctorContext) -> Vec<CheckResult> {
+    let kv = match kv(context) {
         Ok(kv) => kv,
         Err(findings) => return findings,
     };
@@ -32,12 +32,12 @@ pub(super) fn health(around: &DoctorContext) -> Vec<CheckResult> {
     match kv.report() {
         Err(error) => vec![CheckResult::problem(error.to_string(), unreachable)],
         Ok(report) => {
-            let answers = CheckResult::ok(format!("{} responds", report.server));
+            let responds = CheckResult::ok(format!("{} responds", report.server));
             let findings = report.findings.into_iter().map(|finding| match finding.fatal {
                 true => CheckResult::problem(finding.problem, finding.advice),
                 false => CheckResult::warning(finding.problem, finding.advice),
             });
-            std::iter::once(answers).chain(writes(kv)).chain(findings).collect()
+            std::iter::once(responds).chain(writes(kv)).chain(findings).collect()
         }
     }
 }
@@ -72,8 +72,8 @@ fn refused_writes(reason: &str) -> &'static str {
     )
 }
 
-pub(super) fn queue(around: &DoctorContext) -> Vec<CheckResult> {
-    let kv = match around.kv() {
+pub(super) fn queue(context: &DoctorContext) -> Vec<CheckResult> {
+    let kv = match context.kv() {
         Ok(kv) => kv,
         Err(_) => return vec![CheckResult::skipped("no key-value store to check")],
     };
@@ -84,10 +84,10 @@ pub(super) fn queue(around: &DoctorContext) -> Vec<CheckResult> {
     let queued = counts.stream.saturating_sub(counts.pending);
     let text = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
     let mut findings = vec![CheckResult::ok(text)];
-    if counts.dead > 0 {
+    if counts.dead_letters > 0 {
         let message = format!(
             "{} entries without a valid pipeline are in the dead letters (svc:jobs:dead), with the reason",
-            counts.dead
+            counts.dead_letters
         );
         let advice = "correct the program that adds them to the stream, then delete the list";
         findings.push(CheckResult::warning(message, advice));

@@ -28,8 +28,8 @@ fn runs_bytes(config: &WorkerConfig) -> u64 {
     config.run_memory_bytes.saturating_mul(config.concurrency as u64)
 }
 
-pub(super) fn scratch(around: &DoctorContext) -> Vec<CheckResult> {
-    let config = match worker::config(around) {
+pub(super) fn scratch(context: &DoctorContext) -> Vec<CheckResult> {
+    let config = match worker::config(context) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
     };
@@ -90,8 +90,8 @@ fn assess_descriptors(limit: Option<u64>) -> CheckResult {
 }
 
 /// For objects in folders: whether other users than the service's user and group have access.
-pub(super) fn data_folder(around: &DoctorContext) -> Vec<CheckResult> {
-    let Ok(WithWarnings { config, .. }) = &around.objects else {
+pub(super) fn data_folder(context: &DoctorContext) -> Vec<CheckResult> {
+    let Ok(WithWarnings { config, .. }) = &context.objects else {
         return vec![CheckResult::skipped("the environment doesn't set the object store")];
     };
     let StoreEndpoint::Folder(root) = &config.endpoint else {
@@ -115,8 +115,8 @@ pub(super) fn data_folder(around: &DoctorContext) -> Vec<CheckResult> {
     }]
 }
 
-pub(super) fn memory(around: &DoctorContext) -> Vec<CheckResult> {
-    let config = match worker::config(around) {
+pub(super) fn memory(context: &DoctorContext) -> Vec<CheckResult> {
+    let config = match worker::config(context) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
     };

@@ -16,21 +16,21 @@ const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 const NOT_SET: &str = "the environment doesn't set the object store";
 
 /// The store, or the finding if it can't be opened.
-fn store(around: &DoctorContext) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
-    around.store().map_err(|missing| vec![store_missing(missing)])
+fn store(context: &DoctorContext) -> Result<&dyn ObjectStore, Vec<CheckResult>> {
+    context.store().map_err(|missing| vec![store_missing(missing)])
 }
 
 pub(super) fn store_missing(missing: Missing) -> CheckResult {
     match missing {
-        Missing::NotNamed => CheckResult::skipped(NOT_SET),
-        Missing::NotMade(what) => CheckResult::skipped(format!("`{what}` does not exist yet")),
+        Missing::NotConfigured => CheckResult::skipped(NOT_SET),
+        Missing::NotCreated(what) => CheckResult::skipped(format!("`{what}` does not exist yet")),
         Missing::CannotBeOpened(why) => CheckResult::problem(why, "correct OBJ_ENDPOINT_URL, or SVC_CA_FILE"),
     }
 }
 
 /// A bucket with its own name.
-fn named(around: &DoctorContext, bucket: Bucket) -> String {
-    let buckets: Option<&Buckets> = around.objects.as_ref().ok().map(|loaded| &loaded.config.buckets);
+fn named(context: &DoctorContext, bucket: Bucket) -> String {
+    let buckets: Option<&Buckets> = context.objects.as_ref().ok().map(|loaded| &loaded.config.buckets);
     let name = buckets.map_or("", |buckets| match bucket {
         Bucket::Pipelines => &buckets.pipelines,
         Bucket::Lake => &buckets.lake,
@@ -52,15 +52,15 @@ pub(super) fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()>
     store.list(bucket, "", None, None, 1).map(drop)
 }
 
-pub(super) fn buckets(around: &DoctorContext) -> Vec<CheckResult> {
-    let store = match store(around) {
+pub(super) fn buckets(context: &DoctorContext) -> Vec<CheckResult> {
+    let store = match store(context) {
         Ok(store) => store,
         Err(findings) => return findings,
     };
     let mut findings = Vec::new();
     for bucket in Bucket::ALL {
         match listed(store, bucket) {
-            Ok(()) => findings.push(found(around, bucket)),
+            Ok(()) => findings.push(found(context, bucket)),
             // The other buckets would report the same, each after its timeout.
             Err(error @ StoreError::Transient { .. }) => return vec![store_failure(bucket, &error)],
             Err(error) => findings.push(store_failure(bucket, &error)),
@@ -70,17 +70,17 @@ pub(super) fn buckets(around: &DoctorContext) -> Vec<CheckResult> {
 }
 
 /// A bucket that was listed.
-fn found(around: &DoctorContext, bucket: Bucket) -> CheckResult {
-    let redirected = match around.backend() {
+fn found(context: &DoctorContext, bucket: Bucket) -> CheckResult {
+    let redirected = match context.backend() {
         Ok(Backend::S3(store)) => store.redirected_region(bucket),
         Ok(Backend::Folder(_)) | Err(_) => None,
     };
     match redirected {
         Some(region) => CheckResult::warning(
-            format!("{} is in region `{region}`: each process is redirected to it", named(around, bucket)),
+            format!("{} is in region `{region}`: each process is redirected to it", named(context, bucket)),
             "set OBJ_REGION and OBJ_ENDPOINT_URL for that region",
         ),
-        None => CheckResult::ok(format!("{} can be listed", named(around, bucket))),
+        None => CheckResult::ok(format!("{} can be listed", named(context, bucket))),
     }
 }
 
@@ -125,23 +125,23 @@ fn unreachable_store(why: &str) -> &'static str {
     }
 }
 
-pub(super) fn round_trip(around: &DoctorContext) -> Vec<CheckResult> {
-    let store = match store(around) {
+pub(super) fn round_trip(context: &DoctorContext) -> Vec<CheckResult> {
+    let store = match store(context) {
         Ok(store) => store,
         Err(findings) => return findings,
     };
     let mut findings = Vec::new();
     for bucket in Bucket::ALL {
         if listed(store, bucket).is_err() {
-            findings.push(CheckResult::skipped(format!("{} can't be listed", named(around, bucket))));
+            findings.push(CheckResult::skipped(format!("{} can't be listed", named(context, bucket))));
             continue;
         }
         findings.push(match put_get_delete(store, bucket) {
             Ok(true) => {
-                CheckResult::ok(format!("an object was written to {}, read back and deleted", named(around, bucket)))
+                CheckResult::ok(format!("an object was written to {}, read back and deleted", named(context, bucket)))
             }
             Ok(false) => {
-                let message = format!("{} returned different data than was written", named(around, bucket));
+                let message = format!("{} returned different data than was written", named(context, bucket));
                 CheckResult::problem(message, "the store is faulty, or a proxy changes objects; use another")
             }
             Err(error @ StoreError::AccessDenied { .. }) => CheckResult::problem(
@@ -171,8 +171,8 @@ fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> 
     Ok(read? && store.head(bucket, &key)?.is_none())
 }
 
-pub(super) fn features(around: &DoctorContext) -> Vec<CheckResult> {
-    let backend = match around.backend() {
+pub(super) fn features(context: &DoctorContext) -> Vec<CheckResult> {
+    let backend = match context.backend() {
         Ok(backend) => backend,
         Err(missing) => return vec![store_missing(missing)],
     };
@@ -193,10 +193,10 @@ pub(super) fn features(around: &DoctorContext) -> Vec<CheckResult> {
         match store.conditions(bucket) {
             Ok(conditions) => {
                 if !conditions.put || !conditions.complete {
-                    unconditional.push(named(around, bucket));
+                    unconditional.push(named(context, bucket));
                 }
                 if !conditions.listed_etags {
-                    tagless.push(named(around, bucket));
+                    tagless.push(named(context, bucket));
                 }
             }
             Err(error) => return vec![store_failure(bucket, &error)],

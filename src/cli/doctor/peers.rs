@@ -13,12 +13,12 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// The test event that stores send to a webhook; it has no effect.
 const TEST_EVENT: &str = r#"{"Event":"s3:TestEvent"}"#;
 
-pub(super) fn secrets(around: &DoctorContext) -> Vec<CheckResult> {
+pub(super) fn secrets(context: &DoctorContext) -> Vec<CheckResult> {
     let mut findings = Vec::new();
-    if let (Ok(WithWarnings { config, .. }), Some(at)) = (&around.worker, around.worker_address()) {
+    if let (Ok(WithWarnings { config, .. }), Some(at)) = (&context.worker, context.worker_address()) {
         findings.extend(webhook(at, &config.webhook_secret));
     }
-    if let Ok(WithWarnings { config, .. }) = &around.web {
+    if let Ok(WithWarnings { config, .. }) = &context.web {
         findings.push(worker_token(config));
     }
     if findings.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn secrets(around: &DoctorContext) -> Vec<CheckResult> {
 
 /// `None` if no worker responds here, which another check reports.
 fn webhook(at: SocketAddr, secret: &Secret) -> Option<CheckResult> {
-    if !worker::answers_at(at) {
+    if !worker::responds_at(at) {
         return None;
     }
     let headers = [("X-Svc-Webhook-Secret", secret.reveal())];
@@ -43,7 +43,7 @@ fn webhook(at: SocketAddr, secret: &Secret) -> Option<CheckResult> {
              otherwise set the same secret for the worker, this environment and the store's webhook target, and \
              restart the worker",
         )),
-        ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => None,
+        ProbeResult::Http(..) | ProbeResult::NotListening | ProbeResult::Silent(_) => None,
     }
 }
 
@@ -61,7 +61,7 @@ fn worker_token(config: &WebConfig) -> CheckResult {
         ProbeResult::Http(status, _) => {
             CheckResult::warning(format!("the server at {url} is not a worker: status {status}, expected 200"), start)
         }
-        ProbeResult::Nobody => CheckResult::warning(format!("no worker responds at {url}"), start),
+        ProbeResult::NotListening => CheckResult::warning(format!("no worker responds at {url}"), start),
         ProbeResult::Silent(why) => CheckResult::warning(format!("no worker responds at {url}: {why}"), start),
     }
 }

@@ -11,8 +11,8 @@ use crate::config::{CatalogAccess, NetworkConfig, StoreCredentials, StoreEndpoin
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-pub(super) fn routes(around: &DoctorContext) -> Vec<CheckResult> {
-    let Ok(objects) = &around.objects else {
+pub(super) fn routes(context: &DoctorContext) -> Vec<CheckResult> {
+    let Ok(objects) = &context.objects else {
         return vec![CheckResult::skipped("the environment doesn't set the object store")];
     };
     let network = &objects.config.network;
@@ -22,7 +22,7 @@ pub(super) fn routes(around: &DoctorContext) -> Vec<CheckResult> {
         return vec![CheckResult::skipped("HTTPS_PROXY and HTTP_PROXY are not set")];
     }
     let mut findings: Vec<CheckResult> = set.into_iter().map(|(name, proxy)| reached(name, proxy)).collect();
-    findings.extend(services(around).into_iter().map(|(what, url)| route(network, what, &url)));
+    findings.extend(services(context).into_iter().map(|(what, url)| route(network, what, &url)));
     findings
 }
 
@@ -43,9 +43,9 @@ fn reached(name: &str, proxy: &Proxy) -> CheckResult {
 }
 
 /// The services outside that the environment names, and their URLs.
-fn services(around: &DoctorContext) -> Vec<(&'static str, String)> {
+fn services(context: &DoctorContext) -> Vec<(&'static str, String)> {
     let mut services = Vec::new();
-    if let Ok(objects) = &around.objects {
+    if let Ok(objects) = &context.objects {
         if let StoreEndpoint::S3(url) = &objects.config.endpoint {
             services.push(("the object store", url.clone()));
         }
@@ -53,7 +53,7 @@ fn services(around: &DoctorContext) -> Vec<(&'static str, String)> {
             services.extend(variables.web_identity.as_ref().map(|identity| ("STS", identity.sts_endpoint.clone())));
         }
     }
-    if let Ok(worker) = &around.worker {
+    if let Ok(worker) = &context.worker {
         services.extend(worker.config.events.queue.as_ref().map(|queue| ("the event queue", queue.url.clone())));
         if let Some(catalog) = &worker.config.catalog {
             services.push(("the Iceberg catalog", catalog.url.clone()));

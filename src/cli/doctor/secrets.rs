@@ -12,8 +12,8 @@ const KNOWN: &[&str] =
     &["admin", "changeme", "change-me", "example", "lakemill", "minioadmin", "password", "secret", "test", "token"];
 const REPLACE_ADVICE: &str = "create a new one, e.g. with `openssl rand -hex 32`, and replace it wherever it is used";
 
-pub(super) fn strength(around: &DoctorContext) -> Vec<CheckResult> {
-    let secrets = secrets(around);
+pub(super) fn strength(context: &DoctorContext) -> Vec<CheckResult> {
+    let secrets = secrets(context);
     if secrets.is_empty() {
         return vec![CheckResult::skipped("the environment is incomplete")];
     }
@@ -24,23 +24,23 @@ pub(super) fn strength(around: &DoctorContext) -> Vec<CheckResult> {
             findings.push(CheckResult::warning(message, REPLACE_ADVICE));
         }
     }
-    findings.extend(password_hash(around));
-    findings.extend(open_redis(around));
+    findings.extend(password_hash(context));
+    findings.extend(open_redis(context));
     if findings.is_empty() {
         findings.push(CheckResult::ok("long enough and distinct"));
     }
-    findings.extend(metrics(around));
+    findings.extend(metrics(context));
     findings
 }
 
 /// The secrets that can be judged, with their variables.
-fn secrets(around: &DoctorContext) -> Vec<(&'static str, &Secret)> {
+fn secrets(context: &DoctorContext) -> Vec<(&'static str, &Secret)> {
     let mut secrets = Vec::new();
-    if let Ok(WithWarnings { config, .. }) = &around.worker {
+    if let Ok(WithWarnings { config, .. }) = &context.worker {
         secrets.push(("SVC_WORKER_TOKEN", &config.worker_token));
         secrets.push(("SVC_WEBHOOK_SECRET", &config.webhook_secret));
         secrets.extend(config.server.metrics_token.as_ref().map(|token| ("SVC_METRICS_TOKEN", token)));
-    } else if let Ok(WithWarnings { config, .. }) = &around.web {
+    } else if let Ok(WithWarnings { config, .. }) = &context.web {
         secrets.push(("SVC_WORKER_TOKEN", &config.worker_token));
         secrets.extend(config.server.metrics_token.as_ref().map(|token| ("SVC_METRICS_TOKEN", token)));
     }
@@ -63,16 +63,16 @@ fn weak(name: &str, secret: &Secret) -> Option<CheckResult> {
 }
 
 /// A bcrypt hash has no parameters to assess here.
-fn password_hash(around: &DoctorContext) -> Option<CheckResult> {
-    let hash = around.web.as_ref().ok()?.config.password_hash.reveal();
+fn password_hash(context: &DoctorContext) -> Option<CheckResult> {
+    let hash = context.web.as_ref().ok()?.config.password_hash.reveal();
     let error = PasswordHash::parse(hash).err().filter(|_| hash.starts_with("$argon2id$"))?;
     let advice = "create one with `lakemill hash-password`";
     Some(CheckResult::problem(format!("SVC_ADMIN_PASSWORD_HASH: {error}"), advice))
 }
 
 /// A Redis on another machine without a password is open to its whole network.
-fn open_redis(around: &DoctorContext) -> Option<CheckResult> {
-    let url = match &around.kv.as_ref().ok()?.config {
+fn open_redis(context: &DoctorContext) -> Option<CheckResult> {
+    let url = match &context.kv.as_ref().ok()?.config {
         KvConfig::Redis(url) => url::Url::parse(url.reveal()).ok()?,
         KvConfig::Sqlite(_) => return None,
     };
@@ -90,8 +90,8 @@ fn open_redis(around: &DoctorContext) -> Option<CheckResult> {
     })
 }
 
-fn metrics(around: &DoctorContext) -> Option<CheckResult> {
-    let config = &around.worker.as_ref().ok()?.config;
+fn metrics(context: &DoctorContext) -> Option<CheckResult> {
+    let config = &context.worker.as_ref().ok()?.config;
     config.server.metrics_token.is_none().then(|| {
         CheckResult::ok(
             "without SVC_METRICS_TOKEN only this machine can read /metrics, and nobody behind a proxy; \

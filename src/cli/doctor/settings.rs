@@ -9,29 +9,29 @@ const WORKER_ONLY: &str = "SVC_WEBHOOK_SECRET";
 const WEB_ONLY: &str = "SVC_ADMIN_PASSWORD_HASH";
 const LIST: &str = "docs/configuration.md lists every variable";
 
-pub(super) fn worker(around: &DoctorContext) -> Vec<CheckResult> {
-    let web_alone = lacks(&around.worker, WORKER_ONLY) && !lacks(&around.web, WEB_ONLY);
+pub(super) fn worker(context: &DoctorContext) -> Vec<CheckResult> {
+    let web_alone = lacks(&context.worker, WORKER_ONLY) && !lacks(&context.web, WEB_ONLY);
     if web_alone {
         return vec![CheckResult::skipped(format!(
             "{WORKER_ONLY} is not set: this is not an environment of `lakemill worker`"
         ))];
     }
-    of("worker", &around.worker, &[])
+    check_config("worker", &context.worker, &[])
 }
 
-pub(super) fn web(around: &DoctorContext) -> Vec<CheckResult> {
-    if lacks(&around.web, WEB_ONLY) && around.is_folder {
+pub(super) fn web(context: &DoctorContext) -> Vec<CheckResult> {
+    if lacks(&context.web, WEB_ONLY) && context.is_folder {
         let message = format!("the folder has no generated password, and {WEB_ONLY} is not set");
         return vec![CheckResult::skipped(format!("{message}: run `doctor` with the environment of `up`"))];
     }
-    if lacks(&around.web, WEB_ONLY) {
+    if lacks(&context.web, WEB_ONLY) {
         return vec![CheckResult::skipped(format!(
             "{WEB_ONLY} is not set: this is not an environment of `lakemill web`"
         ))];
     }
-    let reported = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
-    let mut findings = of("web", &around.web, reported);
-    findings.extend(around.web.as_ref().ok().and_then(|loaded| hosts(&loaded.config)));
+    let reported = context.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
+    let mut findings = check_config("web", &context.web, reported);
+    findings.extend(context.web.as_ref().ok().and_then(|loaded| hosts(&loaded.config)));
     findings
 }
 
@@ -48,7 +48,11 @@ fn hosts(config: &WebConfig) -> Option<CheckResult> {
 }
 
 /// `reported`: faults already reported for the other service.
-fn of<T>(service: &str, config: &Result<WithWarnings<T>, EnvironmentError>, reported: &[Fault]) -> Vec<CheckResult> {
+fn check_config<T>(
+    service: &str,
+    config: &Result<WithWarnings<T>, EnvironmentError>,
+    reported: &[Fault],
+) -> Vec<CheckResult> {
     match config {
         Ok(WithWarnings { warnings, .. }) if warnings.is_empty() => vec![CheckResult::ok("complete")],
         Ok(WithWarnings { warnings, .. }) => {

@@ -24,8 +24,8 @@ struct Compared {
     is_cut: bool,
 }
 
-pub(super) fn logs(around: &DoctorContext) -> Vec<CheckResult> {
-    let store = match around.store() {
+pub(super) fn logs(context: &DoctorContext) -> Vec<CheckResult> {
+    let store = match context.store() {
         Ok(store) => store,
         Err(missing) => return vec![store_missing(missing)],
     };
@@ -47,7 +47,7 @@ impl Compared {
                 }
                 let broken = match published_log(&TableStore::new(store, &slug, &name)) {
                     Ok(PublishedLog::Absent) => continue,
-                    Ok(PublishedLog::Sound) => {
+                    Ok(PublishedLog::Intact) => {
                         self.sound += 1;
                         continue;
                     }

@@ -19,18 +19,18 @@ use crate::system::free_bytes;
 const FOLDERS_DEEP_MAX: u32 = 4;
 const NO_WEB: &str = "this is not a complete environment of `lakemill web`";
 
-fn config(around: &DoctorContext) -> Option<&WebConfig> {
-    around.web.as_ref().ok().map(|WithWarnings { config, .. }| config)
+fn config(context: &DoctorContext) -> Option<&WebConfig> {
+    context.web.as_ref().ok().map(|WithWarnings { config, .. }| config)
 }
 
-pub(super) fn answers(around: &DoctorContext) -> Vec<CheckResult> {
-    let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WEB)] };
+pub(super) fn responds(context: &DoctorContext) -> Vec<CheckResult> {
+    let Some(config) = config(context) else { return vec![CheckResult::skipped(NO_WEB)] };
     let (bind, port) = (config.server.bind, config.server.port);
     if port == 0 {
         return vec![CheckResult::skipped("PORT is 0: the web service uses any free port and logs it")];
     }
     let at = own_address(bind, port);
-    if around.shares_port() && web_service_at(at) == WebService::None {
+    if context.shares_port() && web_service_at(at) == WebService::None {
         return vec![elsewhere(port, own_address(bind, WEB_PORT))];
     }
     vec![match TcpListener::bind((bind, port)) {
@@ -71,8 +71,8 @@ fn running_service(at: SocketAddr) -> Option<CheckResult> {
     }
 }
 
-pub(super) fn cache(around: &DoctorContext) -> Vec<CheckResult> {
-    let Some(config) = config(around) else { return vec![CheckResult::skipped(NO_WEB)] };
+pub(super) fn cache(context: &DoctorContext) -> Vec<CheckResult> {
+    let Some(config) = config(context) else { return vec![CheckResult::skipped(NO_WEB)] };
     let folder = &config.cache_dir;
     let shown = folder.display();
     let correct = "give the service's user write access, or set another folder in SVC_CACHE_DIR";
@@ -113,8 +113,8 @@ fn folder_bytes(folder: &Path, deep: u32) -> u64 {
 }
 
 /// Starts a process for SQL, and reports its confinement.
-pub(super) fn sandbox(around: &DoctorContext) -> Vec<CheckResult> {
-    if around.web.is_err() && around.worker.is_err() {
+pub(super) fn sandbox(context: &DoctorContext) -> Vec<CheckResult> {
+    if context.web.is_err() && context.worker.is_err() {
         return vec![CheckResult::skipped("this is not a complete environment of `lakemill web` or `lakemill worker`")];
     }
     let child = processes(1).and_then(|processes| processes.child().map_err(|error| error.to_string()));

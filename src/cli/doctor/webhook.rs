@@ -12,10 +12,10 @@ use crate::cli::webhook::reports_new_files;
 use crate::ports::store::Bucket;
 
 /// Reconciliation at this interval replaces notifications.
-const FREQUENT: Duration = Duration::from_secs(3_600);
+const FREQUENT_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 
-pub(super) fn rule(around: &DoctorContext) -> Vec<CheckResult> {
-    let store = match around.backend() {
+pub(super) fn rule(context: &DoctorContext) -> Vec<CheckResult> {
+    let store = match context.backend() {
         Ok(Backend::S3(store)) => store,
         Ok(Backend::Folder(_)) => {
             return vec![CheckResult::ok("not needed: the worker watches the lake's folder")];
@@ -25,8 +25,8 @@ pub(super) fn rule(around: &DoctorContext) -> Vec<CheckResult> {
     if let Err(error) = listed(&**store, Bucket::Lake) {
         return vec![CheckResult::skipped(format!("reading the lake bucket failed: {error}"))];
     }
-    let every = around.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
-    let every = every.filter(|every| *every <= FREQUENT);
+    let every = context.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
+    let every = every.filter(|every| *every <= FREQUENT_INTERVAL_MAX);
     let reconciled = every.map(|every| {
         let seconds = every.as_secs();
         format!("no notifications; the lake is compared every {seconds} s (SVC_RECONCILE_SECONDS)")
@@ -50,10 +50,10 @@ pub(super) fn rule(around: &DoctorContext) -> Vec<CheckResult> {
         ),
     }];
     // Without a listening worker this check is skipped; the worker's check reports it.
-    if let Some(at) = around.worker_address().filter(|at| is_of_this_machine(at.ip())) {
+    if let Some(at) = context.worker_address().filter(|at| is_of_this_machine(at.ip())) {
         for method in ["GET", "HEAD"] {
             match ask(at, method, "/") {
-                ProbeResult::Http(200, _) | ProbeResult::Nobody => {}
+                ProbeResult::Http(200, _) | ProbeResult::NotListening => {}
                 ProbeResult::Http(status, _) => {
                     findings.push(refused(method, &format!("answered with status {status}")))
                 }

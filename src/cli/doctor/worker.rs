@@ -16,24 +16,24 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
 /// The worker's config; otherwise the result of a check that needs it.
-pub(super) fn config(around: &DoctorContext) -> Result<&WorkerConfig, CheckResult> {
-    match &around.worker {
+pub(super) fn config(context: &DoctorContext) -> Result<&WorkerConfig, CheckResult> {
+    match &context.worker {
         Ok(loaded) => Ok(&loaded.config),
         Err(_) => Err(CheckResult::skipped("the worker's environment is incomplete")),
     }
 }
 
-pub(super) fn answers(around: &DoctorContext) -> Vec<CheckResult> {
-    let config = match config(around) {
+pub(super) fn responds(context: &DoctorContext) -> Vec<CheckResult> {
+    let config = match config(context) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
     };
     let server = &config.server;
     let (bind, port) = (server.bind, server.port);
-    let Some(at) = around.worker_address() else {
+    let Some(at) = context.worker_address() else {
         return vec![CheckResult::skipped("PORT is 0: the worker uses any free port and logs it")];
     };
-    if around.shares_port() && web_service_at(own_address(bind, port)) != WebService::None {
+    if context.shares_port() && web_service_at(own_address(bind, port)) != WebService::None {
         return vec![elsewhere(port, at)];
     }
     // A running worker uses the port, so probe it before testing whether the port is free.
@@ -42,11 +42,11 @@ pub(super) fn answers(around: &DoctorContext) -> Vec<CheckResult> {
         Err(error) => match error.kind() {
             ErrorKind::AddrInUse | ErrorKind::PermissionDenied => match ask(at, "GET", "/health") {
                 ProbeResult::Http(status, body) => assess(port, status, &body),
-                ProbeResult::Nobody if error.kind() == ErrorKind::PermissionDenied => CheckResult::warning(
+                ProbeResult::NotListening if error.kind() == ErrorKind::PermissionDenied => CheckResult::warning(
                     format!("not running here, and this user may not listen on port {port}"),
                     "set PORT to 1024 or more, or permit the service's user to listen on it",
                 ),
-                ProbeResult::Nobody => port_taken(port, "listens on another address"),
+                ProbeResult::NotListening => port_taken(port, "listens on another address"),
                 ProbeResult::Silent(why) => port_taken(port, &format!("doesn't respond like a worker: {why}")),
             },
             ErrorKind::AddrNotAvailable => {
@@ -61,7 +61,7 @@ pub(super) fn answers(around: &DoctorContext) -> Vec<CheckResult> {
 fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
     match ask(at, "GET", "/health") {
         ProbeResult::Http(status, body) if is_worker(&body) => assess(at.port(), status, &body),
-        ProbeResult::Http(..) | ProbeResult::Nobody | ProbeResult::Silent(_) => CheckResult::skipped(format!(
+        ProbeResult::Http(..) | ProbeResult::NotListening | ProbeResult::Silent(_) => CheckResult::skipped(format!(
             "the web service uses PORT {port}, and no worker responds at {at}: to check it, run `PORT=… lakemill \
              doctor` with the worker's port"
         )),
@@ -69,12 +69,12 @@ fn elsewhere(port: u16, at: SocketAddr) -> CheckResult {
 }
 
 /// Events that the worker of this machine rejected recently, from its metrics.
-pub(super) fn refused_events(around: &DoctorContext) -> Vec<CheckResult> {
-    let config = match config(around) {
+pub(super) fn refused_events(context: &DoctorContext) -> Vec<CheckResult> {
+    let config = match config(context) {
         Ok(config) => config,
         Err(skipped) => return vec![skipped],
     };
-    let Some(at) = around.worker_address().filter(|at| answers_at(*at)) else {
+    let Some(at) = context.worker_address().filter(|at| responds_at(*at)) else {
         return vec![CheckResult::skipped("no worker is running here; see lakemill_events_refused_total of each")];
     };
     let bearer = config.server.metrics_token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
@@ -84,7 +84,7 @@ pub(super) fn refused_events(around: &DoctorContext) -> Vec<CheckResult> {
         ProbeResult::Http(status, _) => {
             CheckResult::skipped(format!("the worker answers /metrics with status {status}"))
         }
-        ProbeResult::Nobody => CheckResult::skipped("no worker is running here"),
+        ProbeResult::NotListening => CheckResult::skipped("no worker is running here"),
         ProbeResult::Silent(why) => CheckResult::skipped(format!("reading the worker's metrics failed: {why}")),
     }]
 }
@@ -114,7 +114,7 @@ fn is_worker(body: &str) -> bool {
 }
 
 /// Whether a worker responds there.
-pub(super) fn answers_at(at: SocketAddr) -> bool {
+pub(super) fn responds_at(at: SocketAddr) -> bool {
     matches!(ask(at, "GET", "/health"), ProbeResult::Http(_, body) if is_worker(&body))
 }
 

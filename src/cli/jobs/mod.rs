@@ -4,7 +4,7 @@ mod find;
 mod follow;
 mod table;
 
-pub(super) use table::silence;
+pub(super) use table::missing_heartbeat;
 
 use std::io::Write;
 

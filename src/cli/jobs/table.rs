@@ -99,7 +99,9 @@ fn rows(job: &Job) -> Option<u64> {
 pub(super) fn note(job: &Job) -> String {
     let note = match job.status {
         JobStatus::Queued => waiting(job),
-        JobStatus::Running => silence(job).or_else(|| job.progress.as_ref().map(progress)).unwrap_or_default(),
+        JobStatus::Running => {
+            missing_heartbeat(job).or_else(|| job.progress.as_ref().map(progress)).unwrap_or_default()
+        }
         JobStatus::Completed => completed(job),
         JobStatus::Failed => error(job),
     };
@@ -147,7 +149,7 @@ pub(super) fn progress(progress: &Progress) -> String {
 }
 
 /// A note about missing heartbeats of a job's worker, and their consequence.
-pub(crate) fn silence(job: &Job) -> Option<String> {
+pub(crate) fn missing_heartbeat(job: &Job) -> Option<String> {
     let silent = duration(job.silent_ms?);
     let takeover = RECLAIM_IDLE_MS_DEFAULT / 1_000;
     Some(format!(

@@ -149,11 +149,11 @@ impl Findings {
                 None => self.tag(at, &tag, value, branches),
             };
         }
-        let mut wanted = Wanted::default();
-        match wanted.matching_branch(at, branches) {
+        let mut expected = ExpectedTypes::default();
+        match expected.matching_branch(at, branches) {
             Some(meant) => meant.iter().for_each(|error| self.see(error)),
             None => {
-                let (kind, message) = wanted.message(value);
+                let (kind, message) = expected.message(value);
                 self.add(kind, at, message);
             }
         }
@@ -161,11 +161,11 @@ impl Findings {
 
     /// No alternative has the value's `type`.
     fn tag(&mut self, at: &str, tag: &str, value: &Value, branches: &[Vec<ValidationError<'static>>]) {
-        let mut wanted = Wanted::default();
-        wanted.matching_branch(tag, branches);
+        let mut expected = ExpectedTypes::default();
+        expected.matching_branch(tag, branches);
         match value.get("type") {
             Some(found) => {
-                let (kind, message) = wanted.message(found);
+                let (kind, message) = expected.message(found);
                 self.add(kind, tag, message);
             }
             None => self.add(DashboardProblemKind::MissingField, at, "missing field `type` (its kind)"),
@@ -175,12 +175,12 @@ impl Findings {
 
 /// The types that alternatives accept.
 #[derive(Default)]
-struct Wanted {
+struct ExpectedTypes {
     types: Vec<&'static str>,
     choices: Vec<String>,
 }
 
-impl Wanted {
+impl ExpectedTypes {
     /// The alternative whose type the value at `at` has; records the types of the others.
     fn matching_branch<'a>(
         &mut self,

@@ -128,7 +128,7 @@ struct Key {
     /// A plain `<<`.
     merges: bool,
     /// A duplicate key.
-    twin: bool,
+    is_duplicate: bool,
 }
 
 /// The copies that merges may still make, whether or not they end up in the tree.
@@ -261,9 +261,9 @@ impl Composer {
             return Ok(());
         };
         let merges = style == ScalarStyle::Plain && text == "<<";
-        let twin = !merges && !names.insert(text.to_owned());
-        *key = Some(Key { name: text.to_owned(), position, merges, twin });
-        if twin && self.duplicates.len() < DUPLICATES_MAX {
+        let is_duplicate = !merges && !names.insert(text.to_owned());
+        *key = Some(Key { name: text.to_owned(), position, merges, is_duplicate });
+        if is_duplicate && self.duplicates.len() < DUPLICATES_MAX {
             let message = format!("the name `{}` is used twice in one mapping", clipped(text));
             self.duplicates.push(self.refuse(DashboardProblemKind::Duplicate, &message, position));
         }
@@ -303,7 +303,7 @@ impl Composer {
                     }
                     merged.extend(maps.iter().map(Arc::clone));
                 }
-                Some(Key { twin: true, .. }) => {}
+                Some(Key { is_duplicate: true, .. }) => {}
                 Some(Key { name, position, .. }) => entries.push(MappingMember { name, position, value: node }),
             },
         }

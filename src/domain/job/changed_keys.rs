@@ -13,18 +13,18 @@ pub enum ChangedKeys {
     /// Any key may have changed: the run compares the whole listing.
     All,
     /// Only these keys were created, replaced or removed.
-    These(BTreeSet<String>),
+    Only(BTreeSet<String>),
 }
 
 impl ChangedKeys {
     /// No key.
     pub const fn none() -> Self {
-        Self::These(BTreeSet::new())
+        Self::Only(BTreeSet::new())
     }
 
     /// Adds a key. An empty or overlong key identifies no object and is treated as all keys.
     pub fn insert(&mut self, key: &str) {
-        let Self::These(keys) = self else { return };
+        let Self::Only(keys) = self else { return };
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             *self = Self::All;
         } else if !keys.contains(key) {
@@ -37,7 +37,7 @@ impl ChangedKeys {
         match (self, other) {
             (Self::All, _) => {}
             (own, Self::All) => *own = Self::All,
-            (Self::These(keys), Self::These(more)) => keys.extend(more),
+            (Self::Only(keys), Self::Only(more)) => keys.extend(more),
         }
     }
 
@@ -45,8 +45,8 @@ impl ChangedKeys {
     #[must_use]
     pub fn bounded(self) -> Self {
         match self {
-            Self::These(keys) if fit(keys.len(), keys.iter().map(String::len).sum()) => Self::These(keys),
-            Self::These(_) | Self::All => Self::All,
+            Self::Only(keys) if fit(keys.len(), keys.iter().map(String::len).sum()) => Self::Only(keys),
+            Self::Only(_) | Self::All => Self::All,
         }
     }
 }
@@ -88,17 +88,17 @@ mod tests {
             assert_eq!(ChangedKeys::from_iter(["a.csv", key, "b.csv"]), ChangedKeys::All);
         }
         let longest = "x".repeat(KEY_BYTES_MAX);
-        assert!(matches!(ChangedKeys::from_iter([longest.as_str()]), ChangedKeys::These(keys) if keys.len() == 1));
+        assert!(matches!(ChangedKeys::from_iter([longest.as_str()]), ChangedKeys::Only(keys) if keys.len() == 1));
     }
 
     #[test]
     fn keys_above_the_limits_mean_all_keys() {
         let keys: Vec<String> = (0..=CHANGED_KEYS_MAX).map(|n| n.to_string()).collect();
         let changed = |keys: &[String]| keys.iter().map(String::as_str).collect::<ChangedKeys>().bounded();
-        assert!(matches!(changed(&keys[1..]), ChangedKeys::These(_)));
+        assert!(matches!(changed(&keys[1..]), ChangedKeys::Only(_)));
         assert_eq!(changed(&keys), ChangedKeys::All);
         let long: Vec<String> = (0..CHANGED_KEYS_BYTES_MAX / 1_024).map(|n| format!("{n:01024}")).collect();
-        assert!(matches!(changed(&long), ChangedKeys::These(_)));
+        assert!(matches!(changed(&long), ChangedKeys::Only(_)));
         assert_eq!(changed(&[long, vec!["x".into()]].concat()), ChangedKeys::All);
     }
 }

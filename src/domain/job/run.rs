@@ -142,7 +142,7 @@ pub struct RejectedRow {
     pub line: u64,
     /// Null if the whole record is rejected.
     pub column: Option<String>,
-    /// The cell, cut.
+    /// The cell, truncated.
     pub value: Option<String>,
     pub reason: String,
     pub message: String,

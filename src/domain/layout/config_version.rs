@@ -24,7 +24,7 @@ pub enum ConfigChange {
     Saved,
     /// Saved with the content of this earlier version.
     Restored(u64),
-    /// Found when it was replaced: from a template, an archive or another program.
+    /// Not saved by a user (it is from a template, an archive or another program); recorded when a save replaced it.
     Found,
 }
 

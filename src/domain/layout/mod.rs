@@ -337,7 +337,7 @@ pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
 /// Whether a key that [`parse_key`] accepts has the same meaning on other systems, for instance in an archive.
 ///
 /// # Errors
-/// A segment that some decoder takes for `.` or `..`; a drive letter at the start.
+/// A segment that some decoder reads as `.` or `..`; a drive letter at the start.
 pub fn check_portable(key: &str) -> Result<(), &'static str> {
     portable(key, decodes_to_dots)
 }
@@ -345,7 +345,7 @@ pub fn check_portable(key: &str) -> Result<(), &'static str> {
 /// [`check_portable`] for keys of the warehouse, where a partition's segment contains a value with any text.
 ///
 /// # Errors
-/// As [`check_portable`].
+/// Same as for [`check_portable`].
 pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
     portable(key, |segment| !partition::is_segment(segment) && decodes_to_dots(segment))
 }
@@ -353,14 +353,14 @@ pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
 /// Checks that no decoder finds a `.` or `..` segment in a key. Unlike [`check_portable`] it accepts a drive letter.
 ///
 /// # Errors
-/// A segment that some decoder takes for `.` or `..`; in the warehouse, unless it is that of a partition.
+/// A segment that some decoder reads as `.` or `..`; in the warehouse, unless it is that of a partition.
 pub fn check_no_hidden_dots(key: &str, in_warehouse: bool) -> Result<(), &'static str> {
     let is_value = |segment: &str| in_warehouse && partition::is_segment(segment);
     check_segments(key, |segment| !is_value(segment) && decodes_to_dots(segment))
 }
 
 /// Checks that no decoder's reading of a key leads out of its folder. Counts every parent step that some decoder finds,
-/// but only segments that all decoders take for one folder.
+/// but only segments that all decoders read as one folder.
 ///
 /// # Errors
 /// Some decoder leaves the folder.
@@ -370,7 +370,7 @@ pub fn check_stays_below(key: &str) -> Result<(), &'static str> {
         let steps = decodings(segment).map(|text| parts(&text).filter(|part| *part == "..").count()).max();
         depth = depth
             .checked_sub(steps.unwrap_or(0))
-            .ok_or("it has a segment that decodes to steps out of the pipeline")?;
+            .ok_or("it has a segment that leaves the pipeline's folder when decoded")?;
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
         if segment.chars().all(is_name) && segment.contains(|c: char| c.is_ascii_alphanumeric()) {
             depth += 1;
@@ -403,7 +403,7 @@ fn decodes_to_dots(segment: &str) -> bool {
     decodings(segment).any(|text| parts(&text).any(|part| matches!(part, "." | "..")))
 }
 
-/// The parts of a text that lenient systems take for path segments.
+/// The parts of a text that lenient systems treat as path segments.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(SEPARATORS).map(str::trim)
 }

@@ -168,7 +168,7 @@ pub struct TargetName {
     /// A hash of kind and URL.
     pub id: String,
     pub kind: TargetKind,
-    /// Host, and port unless it is the scheme's.
+    /// Host, and port unless it is the scheme's default.
     pub host: String,
 }
 

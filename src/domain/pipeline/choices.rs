@@ -185,7 +185,7 @@ choice! {
 }
 
 choice! {
-    /// How to treat texts that readers with type inference on paths take for another value.
+    /// How to treat texts that readers with type inference on paths read as another value.
     InferableTextsDocument => InferableTexts {
         /// The row is rejected.
         Reject,

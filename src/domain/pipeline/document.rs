@@ -183,7 +183,7 @@ pub struct CsvDocument {
     /// The byte before the fraction of a number.
     #[schemars(length(min = 1, max = 1))]
     pub decimal: String,
-    /// The byte between groups of three digits of a number; null: there is none.
+    /// The byte between groups of three digits of a number; null: no separator.
     #[schemars(length(min = 1, max = 1))]
     pub thousands: Option<String>,
     /// Cells that mean true, compared exactly.
@@ -368,7 +368,7 @@ pub struct PartitionFieldDocument {
     /// The name in the path. Default: the column's for `identity`, else `<column>_<transform>`.
     #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
     pub name: Option<String>,
-    /// How to treat texts that readers with type inference on paths take for another value, such as `01` for 1.
+    /// How to treat texts that readers with type inference on paths read as another value, such as `01` for 1.
     pub inferable_texts: InferableTextsDocument,
 }
 

@@ -200,7 +200,7 @@ pub struct ReaderName {
 }
 
 impl ReaderName {
-    /// The measured versions that it means.
+    /// The measured versions that a name in `readers` stands for.
     pub fn versions(&self) -> impl Iterator<Item = &'static MeasuredVersion> {
         let (family, floor) = (self.family, numbers(self.floor));
         MEASURED.iter().filter(move |measured| measured.family == family && numbers(measured.version) >= floor)
@@ -244,8 +244,8 @@ const SPARK_NO_ZONE: ReaderSupport = ReaderSupport::Wrong(
     "a time without a zone is taken for UTC and shown in the session's zone; set `spark.sql.session.timeZone` to `UTC`",
 );
 const COMPACT: ReaderSupport =
-    ReaderSupport::Refuses("it does not know DELTA_LENGTH_BYTE_ARRAY; leave `encodings` at its default");
-const SPARK_LZ4: ReaderSupport = ReaderSupport::Refuses("it does not know LZ4_RAW; choose another `compression`");
+    ReaderSupport::Refuses("it does not support DELTA_LENGTH_BYTE_ARRAY; leave `encodings` at its default");
+const SPARK_LZ4: ReaderSupport = ReaderSupport::Refuses("it does not support LZ4_RAW; choose another `compression`");
 const DUCKDB_NULL: ReaderSupport =
     ReaderSupport::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
 const SPARK_DELTAS: ReaderSupport = ReaderSupport::Wrong(
@@ -272,7 +272,7 @@ const FAST_FILTER: ReaderSupport = ReaderSupport::Unfiltered("its row filter fai
 const FAST_YEARS: ReaderSupport = ReaderSupport::Wrong("years before 1678 and after 2262 wrap around");
 const FAST_UUID: ReaderSupport = ReaderSupport::Wrong("trailing zero bytes are cut off; declare the column `string`");
 const FAST_JSON: ReaderSupport =
-    ReaderSupport::Wrong("documents are parsed into Python's objects; declare the column `string`");
+    ReaderSupport::Wrong("documents are parsed into Python objects; declare the column `string`");
 const FAST_CRASH: ReaderSupport =
     ReaderSupport::Crashes("the process is killed by a segmentation fault while it decodes DELTA_BINARY_PACKED");
 

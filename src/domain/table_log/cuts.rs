@@ -38,7 +38,7 @@ pub fn key_hash(key: &str) -> u64 {
     Sha256::digest(key.as_bytes())[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
-/// As [`cut_after`], by the hash of the key.
+/// Like [`cut_after`], by the hash of the key.
 pub fn cut_at(hash: u64, share: u64, targets: CutTargets) -> Cut {
     let hash = u128::from(hash);
     let is_below = |target: u64, sources: u64| {

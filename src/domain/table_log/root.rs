@@ -120,11 +120,11 @@ pub struct IcebergTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStep {
-    /// Begin it with version 0; leftovers of an earlier log are deleted.
+    /// Begin the log with version 0; leftovers of an earlier log are deleted.
     Begin,
     /// Append this version.
     Append(u64),
-    /// Delete it.
+    /// Delete the log.
     End,
 }
 
@@ -210,13 +210,13 @@ pub struct Intent {
 
 impl Intent {
     /// Whether `root` is its commit.
-    pub fn is_of(&self, root: &Root) -> bool {
+    pub fn describes(&self, root: &Root) -> bool {
         root.sequence == self.sequence && root.fence == self.fence && root.job_id == self.job_id
     }
 
     /// Whether `root` is its commit, or a later one.
     pub fn is_committed(&self, root: Option<&Root>) -> bool {
-        root.is_some_and(|root| self.is_of(root) || root.sequence > self.sequence)
+        root.is_some_and(|root| self.describes(root) || root.sequence > self.sequence)
     }
 }
 

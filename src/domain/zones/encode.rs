@@ -91,7 +91,7 @@ impl Rules {
 struct Words {
     words: Vec<u32>,
     keys: Vec<u8>,
-    places: BTreeMap<String, u16>,
+    key_offsets: BTreeMap<String, u16>,
 }
 
 /// Maximum size of keys in bytes: there are a few, and a name for each rule.
@@ -100,13 +100,13 @@ const KEYS_WORDS: usize = KEYS_BYTES / 4;
 
 impl Words {
     fn new() -> Self {
-        Self { words: Vec::new(), keys: Vec::new(), places: BTreeMap::new() }
+        Self { words: Vec::new(), keys: Vec::new(), key_offsets: BTreeMap::new() }
     }
 
     fn zone(&mut self, zone: &TimeZone, data: &[u8], links: &[usize], rules: &mut Rules) -> u32 {
         let yearly = YearlyRule::of(data);
         let until = match &yearly {
-            Some(YearlyRule::Beyond) => TRANSITIONS_UNTIL,
+            Some(YearlyRule::Unsupported) => TRANSITIONS_UNTIL,
             Some(YearlyRule::Rule { .. }) | None => RULES_FROM,
         };
         let first = zone.to_offset_info(Timestamp::MIN);
@@ -202,7 +202,7 @@ impl Words {
     /// The offset of a key in bytes.
     fn key(&mut self, key: &str) -> u16 {
         let next = u16::try_from(HEAD_WORDS * 4 + self.keys.len()).unwrap_or(u16::MAX);
-        *self.places.entry(key.to_owned()).or_insert_with(|| {
+        *self.key_offsets.entry(key.to_owned()).or_insert_with(|| {
             self.keys.extend_from_slice(key.as_bytes());
             self.keys.push(0);
             next

@@ -12,7 +12,7 @@ pub enum YearlyRule {
         rule: DaylightRule,
     },
     /// A rule that ICU can't represent.
-    Beyond,
+    Unsupported,
 }
 
 impl YearlyRule {
@@ -22,7 +22,7 @@ impl YearlyRule {
         let at = text.iter().rposition(|b| *b == b'\n')?;
         let text = std::str::from_utf8(&text[at + 1..]).ok()?;
         let (offsets, rules) = text.split_once(',')?;
-        Some(yearly(offsets, rules).unwrap_or(Self::Beyond))
+        Some(yearly(offsets, rules).unwrap_or(Self::Unsupported))
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         );
         // The end of a day that could be the last of its month.
         assert_eq!(of("EET-2EEST,M4.5.5/0,M10.5.4/24"), rule(7_200, [3, -1, 6, 0, 0, 9, -1, 5, 86_400, 0, 3_600]));
-        assert_eq!(of("EST5EDT,J60,J300"), Some(YearlyRule::Beyond));
-        assert_eq!(of("EST5EDT,M2.5.0/-1,M11.1.0"), Some(YearlyRule::Beyond));
+        assert_eq!(of("EST5EDT,J60,J300"), Some(YearlyRule::Unsupported));
+        assert_eq!(of("EST5EDT,M2.5.0/-1,M11.1.0"), Some(YearlyRule::Unsupported));
     }
 }

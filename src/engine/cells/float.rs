@@ -13,7 +13,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::{Digits, Four, Point, PortableDigits, WholeNumber};
+use super::word::{CellQuad, Digits, Point, PortableDigits, WholeNumber};
 
 /// Powers of ten that are exact as floats, so that dividing by one rounds once.
 const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
@@ -79,10 +79,10 @@ impl Parser for Float64Parser {
     }
 
     #[inline(always)]
-    fn parse_fours_fast<'a>(
+    fn parse_quads_fast<'a>(
         &mut self,
         digits: impl Digits,
-        cells: impl Iterator<Item = Four<'a>>,
+        cells: impl Iterator<Item = CellQuad<'a>>,
         out: &mut [[f64; 4]],
     ) -> usize {
         digits.quotients(cells, self.0.style.decimal, out, Some)
@@ -110,10 +110,10 @@ impl Parser for Float32Parser {
     }
 
     #[inline(always)]
-    fn parse_fours_fast<'a>(
+    fn parse_quads_fast<'a>(
         &mut self,
         digits: impl Digits,
-        cells: impl Iterator<Item = Four<'a>>,
+        cells: impl Iterator<Item = CellQuad<'a>>,
         out: &mut [[f32; 4]],
     ) -> usize {
         let narrow = |[a, b, c, d]: [f64; 4]| Some([narrowed(a)?, narrowed(b)?, narrowed(c)?, narrowed(d)?]);

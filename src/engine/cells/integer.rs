@@ -12,7 +12,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::{Parser, primitive};
-use super::word::{Digits, Four, WholeNumber};
+use super::word::{CellQuad, Digits, WholeNumber};
 
 /// An Arrow integer type.
 pub(super) trait Integer: ArrowPrimitiveType + Send
@@ -75,13 +75,13 @@ where
     }
 
     #[inline(always)]
-    fn parse_fours_fast<'a>(
+    fn parse_quads_fast<'a>(
         &mut self,
         digits: impl Digits,
-        cells: impl Iterator<Item = Four<'a>>,
+        cells: impl Iterator<Item = CellQuad<'a>>,
         out: &mut [[T::Native; 4]],
     ) -> usize {
-        digits.wholes(cells, out, |values| {
+        digits.whole_numbers(cells, out, |values| {
             let [a, b, c, d] = values.map(|value| T::from_parts(value < 0, value.unsigned_abs()));
             Some([a?, b?, c?, d?])
         })

@@ -18,7 +18,7 @@ use std::arch::x86_64::{
 use super::fault::CellFault;
 use super::text::Cell;
 use super::typed::{Cells, FixedColumn, Parser};
-use super::word::{Digits, FOUR_BYTES_MAX, Four, Point, PortableDigits, WholeNumber};
+use super::word::{CellQuad, Digits, Point, PortableDigits, QUAD_CELL_BYTES_MAX, WholeNumber};
 use crate::engine::avx2::Avx2;
 
 impl Avx2 {
@@ -42,20 +42,20 @@ impl Digits for Avx2 {
     }
 
     #[inline(always)]
-    fn wholes<'a, V>(
+    fn whole_numbers<'a, V>(
         self,
-        cells: impl Iterator<Item = Four<'a>>,
+        cells: impl Iterator<Item = CellQuad<'a>>,
         out: &mut [[V; 4]],
         value: impl Fn([i64; 4]) -> Option<[V; 4]>,
     ) -> usize {
-        // SAFETY: `self` exists, so `detect` found every feature that `wholes` enables.
-        unsafe { wholes(cells, out, value) }
+        // SAFETY: `self` exists, so `detect` found every feature that `whole_numbers` enables.
+        unsafe { whole_numbers(cells, out, value) }
     }
 
     #[inline(always)]
     fn quotients<'a, V>(
         self,
-        cells: impl Iterator<Item = Four<'a>>,
+        cells: impl Iterator<Item = CellQuad<'a>>,
         mark: u8,
         out: &mut [[V; 4]],
         value: impl Fn([f64; 4]) -> Option<[V; 4]>,
@@ -175,7 +175,7 @@ fn point(cell: Cell<'_>, mark: u8) -> Option<Point> {
 }
 
 /// Four cells, eight bytes each.
-struct LoadedFour {
+struct LoadedQuad {
     /// Right-aligned after zeros, minus `0`; zero for a sign.
     digits: __m256i,
     /// All ones in bytes after the sign.
@@ -185,10 +185,10 @@ struct LoadedFour {
 }
 
 /// Masks of the last bytes, by their number.
-static LAST8: [i64; FOUR_BYTES_MAX + 1] = {
-    let mut all = [0; FOUR_BYTES_MAX + 1];
+static LAST8: [i64; QUAD_CELL_BYTES_MAX + 1] = {
+    let mut all = [0; QUAD_CELL_BYTES_MAX + 1];
     let mut count = 1;
-    while count <= FOUR_BYTES_MAX {
+    while count <= QUAD_CELL_BYTES_MAX {
         all[count] = i64::MIN >> (8 * count - 1);
         count += 1;
     }
@@ -198,10 +198,10 @@ static LAST8: [i64; FOUR_BYTES_MAX + 1] = {
 /// `None` if no text precedes the cells.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn loaded_four(cells: Four<'_>) -> Option<LoadedFour> {
-    let Four { text, ends: [a, b, c, d], lengths } = cells;
+fn loaded_quad(cells: CellQuad<'_>) -> Option<LoadedQuad> {
+    let CellQuad { text, ends: [a, b, c, d], lengths } = cells;
     let eight = |end: usize| {
-        let bytes: &[u8] = text.get(end.wrapping_sub(FOUR_BYTES_MAX)..end)?;
+        let bytes: &[u8] = text.get(end.wrapping_sub(QUAD_CELL_BYTES_MAX)..end)?;
         Some(i64::from_le_bytes(*bytes.as_array()?))
     };
     let last = _mm256_setr_epi64x(LAST8[lengths[0]], LAST8[lengths[1]], LAST8[lengths[2]], LAST8[lengths[3]]);
@@ -211,7 +211,7 @@ fn loaded_four(cells: Four<'_>) -> Option<LoadedFour> {
     let dashes = _mm256_cmpeq_epi8(digits, _mm256_set1_epi8(b'-'.wrapping_sub(b'0') as i8));
     let minus = _mm256_and_si256(dashes, first);
     let unsigned = _mm256_andnot_si256(minus, last);
-    Some(LoadedFour { digits: _mm256_and_si256(digits, unsigned), unsigned, minus })
+    Some(LoadedQuad { digits: _mm256_and_si256(digits, unsigned), unsigned, minus })
 }
 
 /// All ones in each byte that is not a digit.
@@ -222,7 +222,7 @@ fn non_digits(digits: __m256i) -> __m256i {
     _mm256_cmpeq_epi8(_mm256_min_epu8(digits, ten), ten)
 }
 
-/// All ones in each of the four that is zero.
+/// All ones in each lane that is zero.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn zero(four: __m256i) -> __m256i {
@@ -246,13 +246,13 @@ fn numbers8(digits: __m256i) -> __m256i {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn wholes<'a, V>(
-    cells: impl Iterator<Item = Four<'a>>,
+fn whole_numbers<'a, V>(
+    cells: impl Iterator<Item = CellQuad<'a>>,
     out: &mut [[V; 4]],
     value: impl Fn([i64; 4]) -> Option<[V; 4]>,
 ) -> usize {
     let read = |cells| {
-        let LoadedFour { digits, unsigned, minus } = loaded_four(cells)?;
+        let LoadedQuad { digits, unsigned, minus } = loaded_quad(cells)?;
         if !is_zero(_mm256_or_si256(non_digits(digits), zero(unsigned))) {
             return None;
         }
@@ -282,7 +282,7 @@ static POWERS8: [i32; 8] = {
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn quotients<'a, V>(
-    cells: impl Iterator<Item = Four<'a>>,
+    cells: impl Iterator<Item = CellQuad<'a>>,
     mark: u8,
     out: &mut [[V; 4]],
     value: impl Fn([f64; 4]) -> Option<[V; 4]>,
@@ -294,7 +294,7 @@ fn quotients<'a, V>(
     // SAFETY: 32 bytes are readable; the load needs no alignment.
     let powers = unsafe { _mm256_loadu_si256(POWERS8.as_ptr().cast()) };
     let read = |cells| {
-        let LoadedFour { digits, unsigned, minus } = loaded_four(cells)?;
+        let LoadedQuad { digits, unsigned, minus } = loaded_quad(cells)?;
         let marks = _mm256_cmpeq_epi8(digits, mark);
         let bits = _mm256_and_si256(marks, ones);
         let below = _mm256_sub_epi64(bits, _mm256_set1_epi64x(1));
@@ -328,9 +328,9 @@ fn quotients<'a, V>(
 /// Writes values until `read` fails; returns their number.
 #[inline(always)]
 fn fill<'a, V>(
-    cells: impl Iterator<Item = Four<'a>>,
+    cells: impl Iterator<Item = CellQuad<'a>>,
     out: &mut [[V; 4]],
-    mut read: impl FnMut(Four<'a>) -> Option<[V; 4]>,
+    mut read: impl FnMut(CellQuad<'a>) -> Option<[V; 4]>,
 ) -> usize {
     let mut done = 0;
     for (cells, out) in cells.zip(out) {
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    fn check_four(before: &str, cells: [String; 4]) {
+    fn check_quad(before: &str, cells: [String; 4]) {
         let Some(avx2) = Avx2::detect() else { return };
         let text = [before, &cells.concat()].concat();
         let mut end = before.len();
@@ -395,13 +395,13 @@ mod tests {
             end += cell.len();
             end
         });
-        let four = Four { text: text.as_bytes(), ends, lengths: cells.each_ref().map(String::len) };
+        let four = CellQuad { text: text.as_bytes(), ends, lengths: cells.each_ref().map(String::len) };
         let cells = cells.each_ref().map(|cell| Cell::new(cell.as_bytes()));
-        let read = ends[0] >= FOUR_BYTES_MAX;
+        let read = ends[0] >= QUAD_CELL_BYTES_MAX;
         let signed = |WholeNumber { negative, digits }| if negative { -(digits as i64) } else { digits as i64 };
         let expected: Option<Vec<i64>> = cells.iter().map(|cell| PortableDigits.whole(*cell).map(signed)).collect();
         let mut out = [[0; 4]];
-        let done = avx2.wholes([four].into_iter(), &mut out, Some);
+        let done = avx2.whole_numbers([four].into_iter(), &mut out, Some);
         assert_eq!((done == 1).then(|| out[0].to_vec()), expected.filter(|_| read), "{four:?}");
         for mark in [b'.', b','] {
             let quotient = |cell| {
@@ -445,7 +445,7 @@ mod tests {
                 prop::array::uniform4("[0-9]{0,6}[\\x00-\\x7f][0-9]{0,1}"),
             ],
         ) {
-            check_four(&before, cells);
+            check_quad(&before, cells);
         }
     }
 }

@@ -11,7 +11,7 @@ use arrow::util::bit_util::unset_bit;
 use super::fault::{CellFault, FaultKind};
 use super::text::Cell;
 use super::utf8::CellTexts;
-use super::word::{Digits, FOUR_BYTES_MAX, Four, PortableDigits};
+use super::word::{CellQuad, Digits, PortableDigits, QUAD_CELL_BYTES_MAX};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::avx2::Avx2;
@@ -30,13 +30,13 @@ pub(super) trait Parser: Send {
         self.parse(cell).ok()
     }
 
-    /// The results of [`Self::quick`] for four cells at a time, up to the first undecided four; returns the number of
-    /// fours.
+    /// The results of [`Self::quick`] for four cells at a time, up to the first undecided quad; returns the number of
+    /// quads.
     #[inline(always)]
-    fn parse_fours_fast<'a>(
+    fn parse_quads_fast<'a>(
         &mut self,
         _digits: impl Digits,
-        _cells: impl Iterator<Item = Four<'a>>,
+        _cells: impl Iterator<Item = CellQuad<'a>>,
         _out: &mut [[Self::Value; 4]],
     ) -> usize {
         0
@@ -99,7 +99,7 @@ impl CellRules {
 
     /// Bit `len` is set if an unquoted cell of that length can be read four at a time and can't be null.
     fn short_lengths(&self) -> u64 {
-        !self.null_lengths() & ((2 << FOUR_BYTES_MAX) - 2)
+        !self.null_lengths() & ((2 << QUAD_CELL_BYTES_MAX) - 2)
     }
 
     /// The cell's text, or `None` for a null.
@@ -148,17 +148,17 @@ impl Cells<'_> {
         }
     }
 
-    /// As [`Self::plain`], including quoted cells without escapes.
+    /// Like [`Self::plain`], including quoted cells without escapes.
     #[inline(always)]
     fn texts(&self, rows: Range<usize>) -> TextCells<'_> {
         TextCells { plain: self.plain(rows), quoted: !self.rules.dialect.quoted_nulls }
     }
 
-    /// The cells from row `from`, four at a time, up to the first four with one that is quoted, not short, or may be
+    /// The cells from row `from`, four at a time, up to the first quad with a cell that is quoted, too long, or may be
     /// null.
     #[inline(always)]
-    fn fours(&self, from: usize) -> Fours<'_> {
-        Fours {
+    fn quads(&self, from: usize) -> CellQuads<'_> {
+        CellQuads {
             text: self.text,
             records: self.fields[from * self.width..].chunks_exact(self.width),
             position: self.position,
@@ -196,7 +196,7 @@ impl<'a> Iterator for PlainCells<'a> {
 }
 
 impl<'a> PlainCells<'a> {
-    /// The cell, unless it may be null.
+    /// The cell; `None` if it has the length of a null token.
     #[inline(always)]
     fn unless_null(&self, Range { start, end }: Range<usize>) -> Option<Cell<'a>> {
         let may_be_null = self.null_lengths >> (end.wrapping_sub(start)).min(63) & 1 != 0;
@@ -204,7 +204,7 @@ impl<'a> PlainCells<'a> {
     }
 }
 
-/// As [`PlainCells`], including quoted cells without escapes.
+/// Like [`PlainCells`], including quoted cells without escapes.
 struct TextCells<'a> {
     plain: PlainCells<'a>,
     /// Whether quoted cells are never null.
@@ -228,8 +228,8 @@ impl<'a> Iterator for TextCells<'a> {
     }
 }
 
-/// As [`PlainCells`], four at a time.
-struct Fours<'a> {
+/// Like [`PlainCells`], four at a time.
+struct CellQuads<'a> {
     text: &'a [u8],
     records: ChunksExact<'a, FieldRange>,
     position: usize,
@@ -237,7 +237,7 @@ struct Fours<'a> {
     lengths: u64,
 }
 
-impl Fours<'_> {
+impl CellQuads<'_> {
     /// The next cell's end and length.
     #[inline(always)]
     fn short(&mut self) -> Option<(usize, usize)> {
@@ -247,13 +247,13 @@ impl Fours<'_> {
     }
 }
 
-impl<'a> Iterator for Fours<'a> {
-    type Item = Four<'a>;
+impl<'a> Iterator for CellQuads<'a> {
+    type Item = CellQuad<'a>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Four<'a>> {
+    fn next(&mut self) -> Option<CellQuad<'a>> {
         let [a, b, c, d] = [self.short()?, self.short()?, self.short()?, self.short()?];
-        Some(Four { text: self.text, ends: [a.0, b.0, c.0, d.0], lengths: [a.1, b.1, c.1, d.1] })
+        Some(CellQuad { text: self.text, ends: [a.0, b.0, c.0, d.0], lengths: [a.1, b.1, c.1, d.1] })
     }
 }
 
@@ -318,9 +318,9 @@ impl<P: Parser> FixedColumn<P> {
         let mut scratch = Vec::new();
         let (mut row, mut alone) = (0, SINGLE_CELLS_MIN);
         while row < rows {
-            let fours = parser.parse_fours_fast(digits, cells.fours(row), out[row..].as_chunks_mut().0);
-            row += 4 * fours;
-            alone = if fours > 0 { SINGLE_CELLS_MIN } else { (alone * 2).min(SINGLE_CELLS_MAX) };
+            let quads = parser.parse_quads_fast(digits, cells.quads(row), out[row..].as_chunks_mut().0);
+            row += 4 * quads;
+            alone = if quads > 0 { SINGLE_CELLS_MIN } else { (alone * 2).min(SINGLE_CELLS_MAX) };
             let until = rows.min(row + alone);
             while row < until {
                 for cell in cells.plain(row..until) {

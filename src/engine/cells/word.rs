@@ -26,22 +26,22 @@ pub(super) trait Digits: Copy {
     /// `mark` is neither a digit nor a minus sign.
     fn point(self, cell: Cell<'_>, mark: u8) -> Option<Point>;
 
-    /// Reads cells like [`Digits::whole`], four at a time, up to the first four that fail; returns the number of fours.
+    /// Reads cells like [`Digits::whole`], four at a time, up to the first quad that fails; returns the number of quads.
     #[inline(always)]
-    fn wholes<'a, V>(
+    fn whole_numbers<'a, V>(
         self,
-        _cells: impl Iterator<Item = Four<'a>>,
+        _cells: impl Iterator<Item = CellQuad<'a>>,
         _out: &mut [[V; 4]],
         _value: impl Fn([i64; 4]) -> Option<[V; 4]>,
     ) -> usize {
         0
     }
 
-    /// As [`Digits::wholes`], for [`Digits::point`] with the digits divided by ten for each place.
+    /// Like [`Digits::whole_numbers`], for [`Digits::point`] with the digits divided by ten for each place.
     #[inline(always)]
     fn quotients<'a, V>(
         self,
-        _cells: impl Iterator<Item = Four<'a>>,
+        _cells: impl Iterator<Item = CellQuad<'a>>,
         _mark: u8,
         _out: &mut [[V; 4]],
         _value: impl Fn([f64; 4]) -> Option<[V; 4]>,
@@ -52,16 +52,16 @@ pub(super) trait Digits: Copy {
 
 /// Four consecutive cells of a column.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Four<'a> {
+pub(super) struct CellQuad<'a> {
     pub text: &'a [u8],
     /// The end of each cell.
     pub ends: [usize; 4],
-    /// The length of each cell, 1 to [`FOUR_BYTES_MAX`].
+    /// The length of each cell, 1 to [`QUAD_CELL_BYTES_MAX`].
     pub lengths: [usize; 4],
 }
 
 /// The longest cells read four at a time, in bytes.
-pub(super) const FOUR_BYTES_MAX: usize = 8;
+pub(super) const QUAD_CELL_BYTES_MAX: usize = 8;
 
 /// Parses digits eight bytes at a time in 64-bit integers, on any processor.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ fn digits8(cell: Cell<'_>) -> u64 {
     }
 }
 
-/// As [`digits8`] for 9 to 16 bytes, in two words.
+/// Like [`digits8`] for 9 to 16 bytes, in two words.
 #[inline(always)]
 fn digits16(cell: Cell<'_>) -> [u64; 2] {
     debug_assert!((9..=16).contains(&cell.len()));

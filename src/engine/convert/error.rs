@@ -85,7 +85,7 @@ pub(super) fn scratch_error(path: &Path, error: &std::io::Error) -> ConvertError
     run_error::scratch_error(path, error).into()
 }
 
-/// As [`scratch_error`], for errors of Arrow.
+/// Like [`scratch_error`], for errors of Arrow.
 pub(super) fn arrow_error(path: &Path, error: ArrowError) -> ConvertError {
     match error {
         ArrowError::IoError(_, error) => scratch_error(path, &error),

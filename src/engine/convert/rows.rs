@@ -97,7 +97,7 @@ impl<'a> ChunkConverter<'a> {
         Ok(made)
     }
 
-    /// As [`Self::convert`], with the written rows as one batch of all columns of the mapping, in source order.
+    /// Like [`Self::convert`], with the written rows as one batch of all columns of the mapping, in source order.
     pub(super) fn convert_with_rows(
         &mut self,
         source: &str,

@@ -76,7 +76,7 @@ pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// As [`put_varint`], with the sign in the lowest bit.
+/// Like [`put_varint`], with the sign in the lowest bit.
 pub(super) fn put_zigzag(value: i64, out: &mut Vec<u8>) {
     put_varint(((value << 1) ^ (value >> 63)) as u64, out);
 }

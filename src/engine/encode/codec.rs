@@ -63,7 +63,7 @@ pub(super) fn compress(compression: Compression, bytes: &[u8], out: &mut Vec<u8>
     compress_by(compression, SearchScope::Whole, bytes, out)
 }
 
-/// As [`compress`], with a search scope.
+/// Like [`compress`], with a search scope.
 pub(super) fn compress_by(
     compression: Compression,
     search: SearchScope,
@@ -145,7 +145,7 @@ const SAMPLE_BYTES: usize = 32 << 10;
 const SAMPLED_BYTES_MIN: usize = 8 * SAMPLE_BYTES;
 /// The size a near search may leave, in percent of the full search; includes the overhead of a separate code table for
 /// the sample.
-const NEAR_PERCENT_MAX: usize = 102;
+const NEAR_SIZE_PERCENT_MAX: usize = 102;
 
 impl CompressionGain {
     /// The effort for the next page of this encoding.
@@ -199,7 +199,7 @@ fn is_near_enough(compression: Compression, encoding: Encoding, body: &[u8], com
     compress_by(compression, SearchScope::Near, sample, &mut out)?;
     // As u64, since the products could overflow a 32-bit `usize`.
     let (with, without) = (out.len() as u64 * body.len() as u64, compressed as u64 * SAMPLE_BYTES as u64);
-    Ok(with <= without / 100 * NEAR_PERCENT_MAX as u64)
+    Ok(with <= without / 100 * NEAR_SIZE_PERCENT_MAX as u64)
 }
 
 #[cfg(test)]

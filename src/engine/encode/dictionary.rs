@@ -149,7 +149,7 @@ impl HashSlots {
     }
 
     /// Whether collisions would be frequent. Small tables use more slots, since collisions cost more than memory.
-    fn is_crowded(&self, values: usize) -> bool {
+    fn needs_growth(&self, values: usize) -> bool {
         values * if self.slots.len() < SPARSE_SLOTS { 4 } else { 2 } > self.slots.len()
     }
 }
@@ -263,7 +263,7 @@ fn look_up<T: Word, const REPEATING: bool>(
             if slot == EMPTY {
                 values.push(word);
                 slots.slots[at & mask] = values.len() as u32;
-                if slots.is_crowded(values.len()) {
+                if slots.needs_growth(values.len()) {
                     slots.grow(values.iter().map(|value| hash_word(value.bits())));
                 }
                 break values.len() as u32 - 1;
@@ -439,7 +439,7 @@ impl ByteDictionary {
         self.ends.push(self.bytes.len() as u32);
         self.heads.push(head);
         slots.slots[at] = self.ends.len() as u32;
-        if slots.is_crowded(self.ends.len()) {
+        if slots.needs_growth(self.ends.len()) {
             slots.grow(self.heads.iter().map(ValueHead::hash));
         }
         self.ends.len() as u32 - 1

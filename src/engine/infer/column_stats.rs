@@ -106,11 +106,12 @@ impl MisfitValues {
 /// The type of most values of a text column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NearlyTyped {
-    pub what: &'static str,
+    /// The type's name in the plural.
+    pub plural: &'static str,
     pub fitting: u64,
-    pub of: u64,
+    pub values: u64,
     /// The first value of another type.
-    pub but: Counterexample,
+    pub counterexample: Counterexample,
 }
 
 /// The statistics of one column.

@@ -29,7 +29,7 @@ pub(super) enum Confirmed {
     Refused(BTreeMap<usize, String>),
 }
 
-/// Reads the head with the proposal until its end, until a chunk has an unexpected reject, or until `go_on` returns
+/// Reads the head with the proposal until its end, until a chunk has an unexpected reject, or until `keep_going` returns
 /// false.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub(super) fn confirm(
     proposal: &Proposal,
     survey: &Survey,
     head: &Head,
-    go_on: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Result<Confirmed, String> {
     let mapping = mapping(proposal)?;
     let mut expected = misfits::records(survey);
@@ -65,7 +65,7 @@ pub(super) fn confirm(
             return Ok(Confirmed::Refused(refused));
         }
         taken += batch.rows.num_rows() as u64;
-        if !go_on() {
+        if !keep_going() {
             return Ok(Confirmed::Rows(taken));
         }
     }
@@ -98,11 +98,11 @@ impl FileCheck {
     }
 }
 
-/// Reads the head with the proposal until its end, or until `go_on` returns false.
+/// Reads the head with the proposal until its end, or until `keep_going` returns false.
 ///
 /// # Errors
 /// Why a run could not start.
-pub(super) fn check(proposal: &Proposal, head: &Head, go_on: &dyn Fn() -> bool) -> Result<FileCheck, String> {
+pub(super) fn check(proposal: &Proposal, head: &Head, keep_going: &dyn Fn() -> bool) -> Result<FileCheck, String> {
     let mapping = mapping(proposal)?;
     let mut rows = HeadRows::open(&mapping, &UnusedExpressions, head.key(), head).map_err(|error| error.to_string())?;
     let mut check = FileCheck::default();
@@ -122,7 +122,7 @@ pub(super) fn check(proposal: &Proposal, head: &Head, go_on: &dyn Fn() -> bool) 
                 misfits.first.push(Misfit { line: reject.line, value: reject.value.unwrap_or_default() });
             }
         }
-        if !go_on() {
+        if !keep_going() {
             return Ok(check);
         }
     }

@@ -168,9 +168,9 @@ fn file_name(key: &str) -> &str {
 }
 
 fn check_all(proposal: &Proposal, sampled: &[Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
-    let go_on = || Instant::now() < deadline;
+    let keep_going = || Instant::now() < deadline;
     let check = |file: &Sampled| {
-        confirm::check(proposal, &file.head, &go_on)
+        confirm::check(proposal, &file.head, &keep_going)
             .map_err(|reason| InferError::NoMapping { key: file.proposal.key.clone(), reason })
     };
     sampled.iter().map(check).collect()

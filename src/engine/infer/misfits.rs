@@ -186,8 +186,12 @@ impl FitTally {
 
     fn nearly_typed(&self) -> Option<NearlyTyped> {
         let best = self.fewest_misfits()?;
-        let (what, of) = (best.fit.plural(), self.values);
-        Some(NearlyTyped { what, fitting: of - best.missed, of, but: best.first.clone()? })
+        Some(NearlyTyped {
+            plural: best.fit.plural(),
+            fitting: self.values - best.missed,
+            values: self.values,
+            counterexample: best.first.clone()?,
+        })
     }
 
     /// The filter for the second pass, if nearly all values fit a type.
@@ -249,22 +253,22 @@ impl MisfitFilter {
 }
 
 /// Examines columns inferred as text, given by position: records the type they almost have, and removes the misfits of
-/// those with few from the survey. Does nothing once `go_on` returns false.
+/// those with few from the survey. Does nothing once `keep_going` returns false.
 ///
 /// # Errors
-/// As in the first pass.
+/// Same as for the first pass.
 pub(super) fn find(
     survey: &mut Survey,
     texts: &[usize],
     head: &Head,
     dialect: &Dialect,
-    go_on: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Result<(), ReadError> {
     let mut probes = Probes::new();
     let mut tallies: BTreeMap<usize, FitTally> =
         texts.iter().map(|&at| (at, FitTally::new(survey.columns[at].values))).collect();
     let columns: Vec<usize> = tallies.keys().copied().collect();
-    let ended = survey.revisit(head, dialect, &columns, go_on, &mut |at, _, value, quoted| {
+    let ended = survey.revisit(head, dialect, &columns, keep_going, &mut |at, _, value, quoted| {
         if let (Some(tally), Some(text)) = (tallies.get_mut(&at), content(value.text, quoted)) {
             tally.observe(&CellValue::new(text, value.chunk, value.start), &mut probes);
         }
@@ -285,7 +289,7 @@ pub(super) fn find(
     if columns.is_empty() {
         return Ok(());
     }
-    let ended = survey.revisit(head, dialect, &columns, go_on, &mut |at, row, value, quoted| {
+    let ended = survey.revisit(head, dialect, &columns, keep_going, &mut |at, row, value, quoted| {
         if let Some(filter) = filters.get_mut(&at) {
             filter.observe(value, quoted, row == 0 && !dialect.header, &mut probes);
         }

@@ -349,7 +349,8 @@ impl Numbers {
     }
 }
 
-/// Whether a float changes `text`, a number without exponent: it prints differently with as many places.
+/// Whether `text`, a number without exponent, changes if it is parsed as a float and printed with the same number of
+/// decimal places.
 fn is_rounded(text: &[u8], (decimal, thousands): (u8, Option<u8>)) -> bool {
     let digits = text.iter().filter(|b| **b != b'+' && Some(**b) != thousands);
     let plain: String = digits.map(|b| if *b == decimal { '.' } else { char::from(*b) }).collect();

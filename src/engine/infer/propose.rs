@@ -94,28 +94,28 @@ fn head_of(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOpti
 /// The proposal for a head alone, without the warnings about misfits; `size`: bytes of its object.
 pub(super) fn infer_head(key: &str, head: &Head, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
     let deadline = Instant::now() + options.time_max;
-    let go_on = || Instant::now() < deadline;
+    let keep_going = || Instant::now() < deadline;
     let bytes_max = options.bytes_max;
     let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
         SniffError::Empty => InferError::Empty { key: key.to_owned() },
         SniffError::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
     })?;
-    let mut survey = survey_by(key, head, &plan, &go_on)?;
+    let mut survey = survey_by(key, head, &plan, &keep_going)?;
     for _ in 1..PASSES_MAX {
         if !adjust::adjust(&mut plan, &survey) {
             break;
         }
-        survey = survey_by(key, head, &plan, &go_on)?;
+        survey = survey_by(key, head, &plan, &keep_going)?;
     }
     let whole = head.is_whole() && survey.ended;
     let texts = settle::settle(&mut plan.clone(), &survey, whole, &BTreeMap::new()).texts;
-    misfits::find(&mut survey, &texts, head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
+    misfits::find(&mut survey, &texts, head, &plan.dialect, &keep_going).map_err(|error| unreadable(key, error))?;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
         let (plan, settled) = settled(&plan, &mut survey, whole, &demoted);
         let sample = sample(head, size, bytes_max, &survey);
         let proposal = assemble(key, plan, settled, &survey, sample);
-        match confirm::confirm(&proposal, &survey, head, &go_on).map_err(|reason| no_mapping(key, reason))? {
+        match confirm::confirm(&proposal, &survey, head, &keep_going).map_err(|reason| no_mapping(key, reason))? {
             Confirmed::Rows(rows) => {
                 let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
                 return Ok(Proposal { sample, ..proposal });
@@ -149,8 +149,8 @@ fn settled(
     }
 }
 
-fn survey_by(key: &str, head: &Head, plan: &DialectPlan, go_on: &dyn Fn() -> bool) -> Result<Survey, InferError> {
-    Survey::read(head, &plan.dialect, go_on).map_err(|error| unreadable(key, error))
+fn survey_by(key: &str, head: &Head, plan: &DialectPlan, keep_going: &dyn Fn() -> bool) -> Result<Survey, InferError> {
+    Survey::read(head, &plan.dialect, keep_going).map_err(|error| unreadable(key, error))
 }
 
 fn unreadable(key: &str, error: ReadError) -> InferError {

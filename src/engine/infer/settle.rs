@@ -198,10 +198,11 @@ fn type_of(column: &ColumnSurvey, style: usize, name: &str) -> Typed {
     if let Some(several) = &column.several_formats {
         return several_formats(several);
     }
-    let Some(NearlyTyped { what, fitting, of, but }) = &column.nearly_typed else {
+    let Some(NearlyTyped { plural, fitting, values, counterexample }) = &column.nearly_typed else {
         return Typed::new("string", "no other type matches its values");
     };
-    let why = format!("mixed values: {fitting} of {of} are {what}, but line {} has `{}`", but.line, but.value);
+    let Counterexample { line, value, .. } = counterexample;
+    let why = format!("mixed values: {fitting} of {values} are {plural}, but line {line} has `{value}`");
     Typed::new("string", why)
 }
 

@@ -57,8 +57,8 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Reads the head with `dialect`, until its end or until `go_on` returns false.
-    pub fn read(head: &Head, dialect: &Dialect, go_on: &dyn Fn() -> bool) -> Result<Self, ReadError> {
+    /// Reads the head with `dialect`, until its end or until `keep_going` returns false.
+    pub fn read(head: &Head, dialect: &Dialect, keep_going: &dyn Fn() -> bool) -> Result<Self, ReadError> {
         let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
         let width = chunks.width();
         let mut survey = Self { header: chunks.header().map(<[String]>::to_vec), width, ..Self::default() };
@@ -78,7 +78,7 @@ impl Survey {
             while indexer.next_block(&chunk, &mut position, BLOCK_BYTES_DEFAULT, &mut index) {
                 survey.block(&chunk, &mut index, dialect, &mut probes);
             }
-            if !go_on() {
+            if !keep_going() {
                 survey.bytes = chunk.offset_at(chunk.text.len());
                 return Ok(survey);
             }
@@ -128,13 +128,13 @@ impl Survey {
     }
 
     /// Visits the cells of some columns again, column by column within a block of rows. `observe` receives the column, the
-    /// row number, the value and whether it is quoted. Returns false if `go_on` returned false before the end.
+    /// row number, the value and whether it is quoted. Returns false if `keep_going` returned false before the end.
     pub fn revisit(
         &self,
         head: &Head,
         dialect: &Dialect,
         columns: &[usize],
-        go_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
         observe: &mut dyn FnMut(usize, u64, &CellValue<'_>, bool),
     ) -> Result<bool, ReadError> {
         let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
@@ -151,7 +151,7 @@ impl Survey {
                 }
                 before += index.rows() as u64;
             }
-            if !go_on() {
+            if !keep_going() {
                 return Ok(false);
             }
         }

@@ -106,8 +106,9 @@ pub fn tables(
     let mut proposed: Vec<TableProposal> = Vec::new();
     for group in &groups {
         if proposed.len() == MAPPINGS_MAX {
-            left_out
-                .extend(group.files.iter().map(|file| (file.path.clone(), "a config has no more tables".to_owned())));
+            left_out.extend(
+                group.files.iter().map(|file| (file.path.clone(), "a config can't have more tables".to_owned())),
+            );
             continue;
         }
         let name = free_name(&proposed, table.filter(|_| groups.len() == 1).unwrap_or(&group.name));

@@ -27,7 +27,7 @@ pub struct Head {
 
 impl Head {
     /// Reads (and decompresses by the key's extension) at most `bytes_max` bytes of a body, or stops after the first
-    /// step once `go_on` returns false. `cut`: the body is only the first part of the object, `stored_size` bytes of
+    /// step once `keep_going` returns false. `cut`: the body is only the first part of the object, `stored_size` bytes of
     /// it.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Head {
         stored_size: u64,
         cut: bool,
         bytes_max: usize,
-        go_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Self, ReadError> {
         let mut inflate = Inflate::open(key, body, stored_size)?;
         let mut bytes = Vec::new();
@@ -46,7 +46,7 @@ impl Head {
         // One more byte shows whether the source ends here.
         let room = bytes_max.saturating_add(1);
         let mut ended = false;
-        while filled < room && !ended && (filled < STEP_BYTES_MIN || go_on()) {
+        while filled < room && !ended && (filled < STEP_BYTES_MIN || keep_going()) {
             if filled == bytes.len() {
                 bytes.resize((filled + filled.max(STEP_BYTES_MIN)).min(room), 0);
             }

@@ -56,7 +56,7 @@ pub struct SourceLines {
     pub limit: Option<LinesLimit>,
 }
 
-/// Reads the wanted lines. `body` is decompressed by the key's extension; `go_on` is called between reads.
+/// Reads the wanted lines. `body` is decompressed by the key's extension; `keep_going` is called between reads.
 ///
 /// # Errors
 /// See [`ReadError`].
@@ -65,7 +65,7 @@ pub fn lines(
     body: Box<dyn Read + Send>,
     stored_size: u64,
     wanted: &LinesWanted,
-    go_on: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Result<SourceLines, ReadError> {
     let inflate = Inflate::open(key, body, stored_size)?;
     let mut decode = Decode::open(inflate, wanted.encoding.unwrap_or(UTF_8), b'\n')?;
@@ -85,7 +85,7 @@ pub fn lines(
         filled = 0;
         if decode.inflate().bytes() >= wanted.bytes_max {
             collector.limit = collector.limit.or(Some(LinesLimit::Bytes));
-        } else if !go_on() {
+        } else if !keep_going() {
             collector.limit = collector.limit.or(Some(LinesLimit::Time));
         }
     }

@@ -112,7 +112,7 @@ impl SourceReader {
         Self::with_inflate(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, buffers)
     }
 
-    /// As [`Self::open`], for an already opened body.
+    /// Like [`Self::open`], for an already opened body.
     pub(super) fn with_inflate(
         inflate: Inflate,
         dialect: &Dialect,

@@ -45,7 +45,7 @@ impl FieldRange {
         (len < QUOTED).then_some(self.start as usize..self.end_and_flags as usize)
     }
 
-    /// As [`Self::plain`], for a quoted cell without escapes.
+    /// Like [`Self::plain`], for a quoted cell without escapes.
     #[inline(always)]
     pub fn quoted(self) -> Option<std::ops::Range<usize>> {
         let end = self.end_and_flags ^ QUOTED;

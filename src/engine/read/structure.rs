@@ -10,7 +10,7 @@ pub(super) struct Structure {
     pub used: usize,
     /// Which of `positions` are newlines.
     pub ends: Vec<u32>,
-    /// Second quotes of doubled ones.
+    /// Positions of the second quote of each doubled quote.
     pub doubled: Vec<u32>,
     pub quotes: bool,
     /// Whether there are bytes that aren't ASCII.

@@ -110,8 +110,8 @@ impl PartitionAccounting {
             let (expected, found) = (sum(&self.expected), sum(&self.found));
             if expected != found {
                 let found = format!(
-                    "partition `{partition}`: expected {} rows of the sources read, found {} in its segments, or other \
-                     sources",
+                    "partition `{partition}`: expected {} rows from the sources read, found {} rows in its segments; if \
+                     these are equal, the sources differ",
                     expected.rows, found.rows
                 );
                 return Err(broken(table, partition, &found));

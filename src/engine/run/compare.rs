@@ -30,7 +30,7 @@ pub struct Difference(String);
 /// Whether [`difference`] finds one.
 ///
 /// # Errors
-/// As [`difference`].
+/// Same as for [`difference`].
 pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline, scratch: &Path) -> Result<bool, RunError> {
     Ok(difference(store, slug, pipeline, scratch)?.is_some())
 }

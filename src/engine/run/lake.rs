@@ -23,7 +23,7 @@ use crate::sync::parallel_map;
 
 /// A run's view of the lake.
 pub(super) struct Lake {
-    /// By the store's clock, before the look: later writes have later times.
+    /// When the listing began, by the store's clock; later writes have later times.
     pub listed_at: DateTime<Utc>,
     seen: SeenKeys,
     /// Objects that can't be read because of their names: invalid keys, and folder markers with contents.
@@ -38,7 +38,7 @@ enum SeenKeys {
     /// Every object.
     All(Listing),
     /// Only these keys, with the objects that exist.
-    These(BTreeMap<String, Option<ListedSource>>),
+    Only(BTreeMap<String, Option<ListedSource>>),
 }
 
 impl Lake {
@@ -91,7 +91,7 @@ impl Lake {
         let files: Vec<&String> = keys.iter().filter(|key| is_file(key)).collect();
         let objects = parallel_map(&files, PARALLEL_HEADS_MAX, |key| head(request.store, request.slug(), key))?;
         let has_odd_keys = files.iter().any(|key| has_empty_segment(key));
-        let seen = SeenKeys::These(files.into_iter().cloned().zip(objects).collect());
+        let seen = SeenKeys::Only(files.into_iter().cloned().zip(objects).collect());
         let listed_at = now - request.store.clock_skew().unwrap_or_default();
         Ok(Self { listed_at, seen, skipped: BTreeSet::new(), has_odd_keys, suspects })
     }
@@ -106,7 +106,7 @@ impl Lake {
         self.suspects.insert(key.clone());
         match self.seen {
             SeenKeys::All(_) => self.whole(request, scratch),
-            SeenKeys::These(seen) => {
+            SeenKeys::Only(seen) => {
                 let keys = seen.into_keys().chain([key]).collect();
                 Self::from_keys(request, &keys, self.suspects)
             }
@@ -122,7 +122,7 @@ impl Lake {
     pub fn keys_seen(&self) -> Option<impl Iterator<Item = &String>> {
         match &self.seen {
             SeenKeys::All(_) => None,
-            SeenKeys::These(seen) => Some(seen.keys()),
+            SeenKeys::Only(seen) => Some(seen.keys()),
         }
     }
 
@@ -135,7 +135,7 @@ impl Lake {
     fn objects(&self) -> Box<dyn Iterator<Item = Result<ListedSource, RunError>> + '_> {
         match &self.seen {
             SeenKeys::All(listing) => Box::new(listing.iter()),
-            SeenKeys::These(seen) => Box::new(seen.values().flatten().cloned().map(Ok)),
+            SeenKeys::Only(seen) => Box::new(seen.values().flatten().cloned().map(Ok)),
         }
     }
 

@@ -92,7 +92,7 @@ type Plans = BTreeMap<usize, PlannedTable>;
 /// Looks at the keys that events named, or at the whole lake, and plans every table before the first is converted, so that a
 /// run that can't succeed fails before hours of work.
 fn plan_all(request: &RunRequest<'_>, counters: &RunCounters<'_>, scratch: &Path) -> Result<(Lake, Plans), RunFailure> {
-    if let ChangedKeys::These(keys) = request.changed {
+    if let ChangedKeys::Only(keys) = request.changed {
         let lake = Lake::from_keys(request, keys, BTreeSet::new())?;
         // Only a listing shows whether any table has a source.
         if let Some(planned) = plan_in(request, counters, &lake)?.filter(any_source) {

@@ -9,10 +9,10 @@ use crate::engine::convert::SourceOutcome;
 use crate::pipelines::tables::PartitionRowCounts;
 
 /// Partitions whose change a job's record lists: of one table, and of all tables together, but at least
-/// [`SHOWN_MIN`] of each.
+/// [`SHOWN_PER_TABLE_MIN`] of each.
 const CHANGES_SHOWN_MAX: usize = 200;
 const CHANGES_OF_RUN_MAX: usize = 2_000;
-const SHOWN_MIN: usize = 10;
+const SHOWN_PER_TABLE_MIN: usize = 10;
 /// Sources listed with each of them.
 const CHANGE_SOURCES_MAX: usize = 5;
 /// Sources that a job's record lists of a table.
@@ -110,7 +110,7 @@ impl TableReport {
         shown.sort_by(|a, b| {
             b.before.abs_diff(b.after).cmp(&a.before.abs_diff(a.after)).then_with(|| a.partition.cmp(&b.partition))
         });
-        shown.truncate((CHANGES_OF_RUN_MAX / end.tables.max(1)).clamp(SHOWN_MIN, CHANGES_SHOWN_MAX));
+        shown.truncate((CHANGES_OF_RUN_MAX / end.tables.max(1)).clamp(SHOWN_PER_TABLE_MIN, CHANGES_SHOWN_MAX));
         let change = |rows: &PartitionRowCounts| PartitionChange {
             partition: rows.partition.clone(),
             rows_before: some(rows.before),
@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn few_changes_of_many_tables_are_listed() {
         let partitions: Vec<PartitionRowCounts> = (0..20_000).map(|n| rows(&format!("p={n:05}"), 0, 1)).collect();
-        for (tables, shown) in [(1, CHANGES_SHOWN_MAX), (20, 100), (1_000, SHOWN_MIN), (0, CHANGES_SHOWN_MAX)] {
+        for (tables, shown) in [(1, CHANGES_SHOWN_MAX), (20, 100), (1_000, SHOWN_PER_TABLE_MIN), (0, CHANGES_SHOWN_MAX)]
+        {
             let totals = Totals { partitions: 20_000, ..Totals::default() };
             let end = TableReportEnd { totals, partitions: partitions.clone(), tables, ..TableReportEnd::default() };
             let changes = TableReport::default().finish(&end).changes;

@@ -187,8 +187,8 @@ impl<'env> StagerShared<'env> {
 
     fn stage(&self, file: &QueuedFile) -> Option<Box<dyn StagedFile + 'env>> {
         let request = self.request;
-        let go_on = || !self.lock().is_stopped && request.observer.check().is_ok();
-        if !go_on() {
+        let keep_going = || !self.lock().is_stopped && request.observer.check().is_ok();
+        if !keep_going() {
             return None;
         }
         self.asked.call_once(|| {
@@ -196,7 +196,7 @@ impl<'env> StagerShared<'env> {
             let _ = request.store.capabilities();
         });
         let (bucket, key) = (Bucket::Warehouse, &file.key);
-        match request.store.stage_file(bucket, key, &file.path, &file.sha256, request.lease, &go_on) {
+        match request.store.stage_file(bucket, key, &file.path, &file.sha256, request.lease, &keep_going) {
             Ok(staged) => staged,
             Err(error) => {
                 tracing::debug!(key, %error, "staging failed; publishing will retry");

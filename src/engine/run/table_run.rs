@@ -98,7 +98,9 @@ impl TableRun<'_> {
         let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}{zones}", request.versions));
         let root = found.readable().filter(|root| !clean && root.fingerprint == fingerprint);
         let (rebuild, sources) = match root {
-            Some(root) if self.lake.is_whole() || self.is_like(root, &found) => self.changes(&table, root)?,
+            Some(root) if self.lake.is_whole() || self.can_update_from_keys(root, &found) => {
+                self.changes(&table, root)?
+            }
             _ => (true, SourceChanges::default()),
         };
         if rebuild && !self.lake.is_whole() {
@@ -110,7 +112,7 @@ impl TableRun<'_> {
     }
 
     /// Whether a table can be updated from some keys alone: no others are affected.
-    fn is_like(&self, root: &Root, found: &FoundRoot) -> bool {
+    fn can_update_from_keys(&self, root: &Root, found: &FoundRoot) -> bool {
         let keeps = self.mapping.when_removed == WhenRemoved::KeepRows;
         root.restored.is_none() && root.schema == self.schema(found) && (keeps || root.totals.archived == 0)
     }

@@ -165,7 +165,7 @@ impl LogCommit {
 /// Adds to the log the version staged by a run that died after its commit. `fence`: of that run.
 ///
 /// # Errors
-/// As for [`LogCommit::put`], or if the staged text is missing and the log doesn't have it.
+/// Same as for [`LogCommit::put`], or if the staged text is missing and the log doesn't have it.
 pub(super) fn finish(table: &TableStore<'_>, fence: u64, step: LogStep, lease: &dyn Lease) -> TableResult<()> {
     let key = manifest_log_key(table.slug, table.table, fence);
     let text = match table.small(&key)? {

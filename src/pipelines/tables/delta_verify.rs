@@ -111,7 +111,7 @@ impl ReplayedFiles {
             let failed = |source| StoreError::Transient { bucket, key: key.to_owned(), operation, source };
             let action: Action = match serde_json::from_str(&line.map_err(failed)?) {
                 Ok(action) => action,
-                Err(error) => return Ok(Err(format!("it isn't a version of a log: {error}"))),
+                Err(error) => return Ok(Err(format!("it isn't a valid version of the log: {error}"))),
             };
             self.files.extend(action.add.map(|file| (file.path, Some(file.size))));
             self.files.extend(action.remove.map(|file| (file.path, None)));

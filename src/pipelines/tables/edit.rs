@@ -123,7 +123,7 @@ impl<'a> Edit<'a> {
             match edit.retire_all(root) {
                 // Objects that the broken manifest doesn't name are found by listing.
                 Err(error) if error.is_broken() => {
-                    tracing::warn!(table = table.table, %error, "manifest of the replaced table not readable whole");
+                    tracing::warn!(table = table.table, %error, "manifest of the replaced table is partly unreadable");
                 }
                 retired => retired?,
             }

@@ -36,7 +36,7 @@ pub(super) fn publish(
     };
     let name = name_of(table);
     let metadata = format!("{}/{ICEBERG_FOLDER}{}", iceberg.location, iceberg_metadata_name(root.sequence));
-    let mut unsettled = CatalogError::Unsettled(String::new());
+    let mut uncertain = CatalogError::Uncertain(String::new());
     for pause in RETRY_PAUSES {
         std::thread::sleep(pause);
         let tried = match catalog.load(name).map_err(failed)? {
@@ -62,11 +62,11 @@ pub(super) fn publish(
             },
         };
         match tried {
-            Err(error @ CatalogError::Unsettled(_)) => unsettled = error,
+            Err(error @ CatalogError::Uncertain(_)) => uncertain = error,
             tried => return tried.map_err(failed),
         }
     }
-    Err(failed(unsettled))
+    Err(failed(uncertain))
 }
 
 /// Removes the table from the catalog, unless the catalog has another one of that name.

@@ -45,11 +45,11 @@ pub(super) struct IcebergCommit {
     pub retired: Vec<OwnedFile>,
 }
 
-/// Plans the next snapshot, and sets the state of `next`, whose `retained` must be set. `shards`: the new ones, to which that of
-/// the state is added. `None` if the table has no Iceberg metadata and had none.
+/// Plans the next snapshot and sets the Iceberg state of `next`, whose `retained` must be set already. Adds the shard of
+/// that state to `shards`. `None` if the table neither has nor had Iceberg metadata.
 ///
 /// # Errors
-/// If a shard can't be read, or a path of a partition isn't one.
+/// If a shard can't be read, or the path of a partition is invalid.
 pub(super) fn plan(
     table: &TableStore<'_>,
     before: Option<&Root>,
@@ -198,10 +198,10 @@ impl IcebergCommit {
     }
 }
 
-/// As [`IcebergCommit::put`], for the next run if this one dies.
+/// Like [`IcebergCommit::put`], for the next run if this one dies.
 ///
 /// # Errors
-/// As for [`IcebergCommit::put`].
+/// Same as for [`IcebergCommit::put`].
 pub(super) fn finish(table: &TableStore<'_>, root: &Root, step: LogStep, lease: &dyn Lease) -> TableResult<()> {
     let Some(iceberg) = root.iceberg.as_ref().filter(|_| step != LogStep::End) else {
         remove_from_catalog(table)?;

@@ -37,7 +37,7 @@ pub fn recover(table: &TableStore<'_>, root: Option<&Root>, lease: &dyn Lease) -
         }
     }
     let of_root = root.and_then(|root| {
-        let own = found.iter().find_map(|(_, intent)| intent.as_ref().filter(|intent| intent.is_of(root)));
+        let own = found.iter().find_map(|(_, intent)| intent.as_ref().filter(|intent| intent.describes(root)));
         Some((own?, root))
     });
     let is_behind = of_root.map_or(Ok(false), |(intent, root)| finish(table, intent, root, lease))?;

@@ -118,7 +118,7 @@ pub fn verify<E: From<TableError>>(
 pub enum PublishedLog {
     /// The table isn't published.
     Absent,
-    Sound,
+    Intact,
     /// A run is publishing the table, or died while it did; the next run completes it.
     Pending,
     Broken {
@@ -144,7 +144,7 @@ pub fn published_log(table: &TableStore<'_>) -> TableResult<PublishedLog> {
             fault => fault,
         };
         if matches!(compared, Ok(None)) {
-            return Ok(PublishedLog::Sound);
+            return Ok(PublishedLog::Intact);
         }
         // Otherwise a run published it meanwhile.
         if table.root()? == found && !table.needs_recovery()? {
@@ -153,7 +153,7 @@ pub fn published_log(table: &TableStore<'_>) -> TableResult<PublishedLog> {
                     PublishedLog::Broken { key, found: "it is missing".into() }
                 }
                 Some(LogFault { key, is_missing: false, found }) => PublishedLog::Broken { key, found },
-                None => PublishedLog::Sound,
+                None => PublishedLog::Intact,
             });
         }
     }

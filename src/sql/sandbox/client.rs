@@ -93,7 +93,7 @@ impl Child {
     /// DuckDB's version, as `1.5.6`.
     ///
     /// # Errors
-    /// As for [`Child::analyse`].
+    /// Same as for [`Child::analyse`].
     pub fn duckdb_version(&mut self, deadline: Instant) -> Result<String, SandboxError> {
         match self.ask(&Task::Version, deadline)? {
             Reply::Version { duckdb, .. } if duckdb.len() <= VERSION_BYTES_MAX => Ok(duckdb),
@@ -153,7 +153,7 @@ impl Child {
     /// Defines tables over files in its folder.
     ///
     /// # Errors
-    /// As for [`Child::analyse`]; a file can't be read as the declared columns.
+    /// Same as for [`Child::analyse`]; a file can't be read as the declared columns.
     pub fn define(&mut self, relations: &[Relation], deadline: Instant) -> Result<(), SandboxError> {
         match self.ask(&Task::Define { relations: relations.to_vec() }, deadline)? {
             Reply::Defined => Ok(()),
@@ -164,7 +164,7 @@ impl Child {
     /// The columns of a statement's result. Binds the statement without running it.
     ///
     /// # Errors
-    /// As for [`Child::analyse`]; the statement isn't allowed or doesn't bind.
+    /// Same as for [`Child::analyse`]; the statement isn't allowed or doesn't bind.
     pub fn describe(
         &mut self,
         statement: &ParameterizedStatement,
@@ -179,7 +179,7 @@ impl Child {
     /// Runs a statement and returns its first rows.
     ///
     /// # Errors
-    /// As for [`Child::describe`]; the statement fails, or it crashes the process.
+    /// Same as for [`Child::describe`]; the statement fails, or it crashes the process.
     pub fn rows(
         &mut self,
         statement: &ParameterizedStatement,
@@ -203,7 +203,7 @@ impl Child {
     /// Runs an operation that the program added.
     ///
     /// # Errors
-    /// As for [`Child::analyse`]; [`SandboxError::Failed`] with the operation's message.
+    /// Same as for [`Child::analyse`]; [`SandboxError::Failed`] with the operation's message.
     pub fn call(
         &mut self,
         name: &str,

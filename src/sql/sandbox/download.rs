@@ -12,7 +12,7 @@ impl Child {
     /// Runs a statement and streams its whole result as a file. A slow reader blocks it, until `deadline`.
     ///
     /// # Errors
-    /// As for [`Child::rows`] until the first byte is there; afterwards the reader fails.
+    /// Same as for [`Child::rows`] until the first byte is there; afterwards the reader fails.
     pub fn download(
         mut self,
         statement: &ParameterizedStatement,

@@ -36,7 +36,7 @@ impl Sandbox {
     /// Like [`Sandbox::start`]; the thread of the children pings `watched`.
     ///
     /// # Errors
-    /// As [`Sandbox::start`].
+    /// Same as for [`Sandbox::start`].
     pub fn start_watched(options: SandboxOptions, watched: WatchedThread) -> Result<Self, SandboxError> {
         options.program.find().map_err(|reason| SandboxError::Start { reason })?;
         let supervisor = Arc::new(Supervisor::new(options)?);
@@ -61,7 +61,7 @@ impl Sandbox {
     /// DuckDB's version, as `1.5.6`; asks a child once.
     ///
     /// # Errors
-    /// As [`Sandbox::child`]; the child doesn't answer.
+    /// Same as for [`Sandbox::child`]; the child doesn't answer.
     pub fn duckdb_version(&self, wait: Duration) -> Result<String, SandboxError> {
         if let Some(known) = self.version.get() {
             return Ok(known.clone());

@@ -156,7 +156,7 @@ impl Process {
     /// Sends a frame of columns.
     ///
     /// # Errors
-    /// As for [`Process::send`].
+    /// Same as for [`Process::send`].
     pub fn send_columns(&mut self, parts: &[Buffer], deadline: Instant) -> Result<(), SandboxError> {
         let length = parts.iter().map(Buffer::len).sum();
         let head = frame::head(FrameKind::Columns, length).filter(|_| length <= frame::INPUT_BYTES_MAX);
@@ -210,7 +210,7 @@ impl Process {
         let (kind, length) = self.receive_head(deadline)?;
         if !expected.iter().any(|(wanted, max)| *wanted == kind && length <= *max) {
             let found = format!("a frame {kind:?} of {length} bytes");
-            return Err(self.protocol_error(found, "a frame of the kind asked for"));
+            return Err(self.protocol_error(found, "a frame of the requested kind"));
         }
         let mut content = vec![0; length];
         self.fill(&mut content, deadline)?;
@@ -220,7 +220,7 @@ impl Process {
     /// Receives the head of a frame.
     ///
     /// # Errors
-    /// As for [`Process::receive`].
+    /// Same as for [`Process::receive`].
     pub fn receive_head(&mut self, deadline: Instant) -> Result<(FrameKind, usize), SandboxError> {
         let mut head = [0; HEAD_BYTES];
         self.fill(&mut head, deadline)?;
@@ -244,7 +244,7 @@ impl Process {
     /// Receives the greeting, a child's first frame.
     ///
     /// # Errors
-    /// As for [`Process::receive`]; the program is of another build.
+    /// Same as for [`Process::receive`]; the program is of another build.
     pub fn receive_greeting(&mut self, deadline: Instant) -> Result<(), SandboxError> {
         let (_, bytes) = self.receive(&[(FrameKind::Message, GREETING_BYTES_MAX)], deadline)?;
         Greeting::check(&bytes).map_err(|found| {

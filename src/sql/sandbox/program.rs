@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Where `lakemill-sql` may be; the first that exists is started.
 #[derive(Debug, Clone)]
 pub struct ChildProgram {
-    places: Vec<PathBuf>,
+    candidates: Vec<PathBuf>,
 }
 
 impl ChildProgram {
@@ -19,27 +19,27 @@ impl ChildProgram {
     pub fn of(lakemill: &Path) -> Self {
         let folder = lakemill.parent().unwrap_or(Path::new("/"));
         let package = folder.parent().unwrap_or(folder).join(Self::PACKAGE_FOLDER);
-        Self { places: [folder, &package].map(|folder| folder.join(Self::NAME)).into() }
+        Self { candidates: [folder, &package].map(|folder| folder.join(Self::NAME)).into() }
     }
 
     /// The program at `path`.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { places: vec![path.into()] }
+        Self { candidates: vec![path.into()] }
     }
 
     /// The path of the program.
     ///
     /// # Errors
-    /// No place has it.
+    /// No path has it.
     pub fn find(&self) -> Result<&Path, String> {
-        let found = self.places.iter().find(|place| place.is_file()).map(PathBuf::as_path);
+        let found = self.candidates.iter().find(|path| path.is_file()).map(PathBuf::as_path);
         found.ok_or_else(|| {
-            let places: Vec<_> = self.places.iter().map(|place| format!("`{}`", place.display())).collect();
+            let candidates: Vec<_> = self.candidates.iter().map(|path| format!("`{}`", path.display())).collect();
             format!(
                 "`{}`, which runs SQL and expressions, is missing: there is no {}; install it with `lakemill`, both of one \
                  build",
                 Self::NAME,
-                places.join(" or ")
+                candidates.join(" or ")
             )
         })
     }
@@ -55,13 +55,13 @@ mod tests {
         let (beside, package) = (home.path().join("bin/lakemill-sql"), home.path().join("lib/lakemill/lakemill-sql"));
         let program = ChildProgram::of(&home.path().join("bin/lakemill"));
         let missing = program.find().unwrap_err();
-        for place in [&beside, &package] {
-            assert!(missing.contains(&format!("`{}`", place.display())), "{missing}");
+        for path in [&beside, &package] {
+            assert!(missing.contains(&format!("`{}`", path.display())), "{missing}");
         }
-        for place in [&package, &beside] {
-            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-            std::fs::write(place, "").unwrap();
-            assert_eq!(program.find().unwrap(), place);
+        for path in [&package, &beside] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+            assert_eq!(program.find().unwrap(), path);
         }
         std::fs::remove_file(&beside).unwrap();
         std::fs::create_dir(&beside).unwrap();

@@ -102,7 +102,7 @@ pub fn analyse_in_process(
 const RESET: &str = "can only set or reset";
 /// Prefixes of the parser's messages, with their replacements and the words that locate the problem.
 const REWORDED: &[(&str, &str, &[&str])] = &[
-    ("A CTE needs a SELECT", "`WITH` supports queries only; a query only reads tables", text::WRITING),
+    ("A CTE needs a SELECT", "`WITH` supports queries only; a query only reads tables", text::WRITE_STATEMENTS),
     ("SELECT INTO not supported", "`INTO` can't be used; a query only reads tables", &["INTO"]),
     ("SELECT locking clause", "`FOR UPDATE` and `FOR SHARE` can't be used; a query only reads tables", &["FOR"]),
 ];

@@ -95,7 +95,7 @@ pub fn refused_values() -> impl Iterator<Item = &'static str> {
     VALUE_FUNCTIONS.iter().filter(|(_, function)| !is_allowed(function)).map(|(name, _)| *name)
 }
 
-/// Whether a name without brackets may be a call of a function whose value differs between runs.
+/// Whether a name without parentheses (such as `current_date`) may call a function whose result changes between runs.
 pub fn is_changing_value(name: &str) -> bool {
     VALUE_FUNCTIONS
         .iter()

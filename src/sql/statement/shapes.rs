@@ -5,7 +5,7 @@
 
 use crate::sql::allow::{COMPARISONS, OPERATORS};
 use MemberContent::{
-    Data, Expression, ExpressionLists, Expressions, Modifier, Modifiers, Own, Part, Parts, Query, Relation, Type,
+    ByNodeRule, Data, Expression, ExpressionLists, Expressions, Modifier, Modifiers, Part, Parts, Query, Relation, Type,
 };
 
 /// What a member contains, which determines how it is checked.
@@ -25,7 +25,7 @@ pub enum MemberContent {
     /// A list of such objects.
     Parts(&'static [ShapeMember]),
     /// Checked by the node's own rule.
-    Own,
+    ByNodeRule,
 }
 
 /// A member's name and content.
@@ -43,7 +43,7 @@ const REPLACEMENT: &[ShapeMember] = &[("key", Data), ("value", Expression)];
 const PIVOT_ENTRY: &[ShapeMember] = &[("values", Data), ("star_expr", Expression), ("alias", Data)];
 const PIVOT_COLUMN: &[ShapeMember] =
     &[("pivot_expressions", Expressions), ("unpivot_names", Data), ("entries", Parts(PIVOT_ENTRY))];
-pub const CTE_MAP: &[ShapeMember] = &[("map", Own)];
+pub const CTE_MAP: &[ShapeMember] = &[("map", ByNodeRule)];
 pub const CTE: &[ShapeMember] = &[("key", Data), ("value", Part(CTE_VALUE))];
 const CTE_VALUE: &[ShapeMember] =
     &[("aliases", Data), ("query", Part(STATEMENT)), ("materialized", Data), ("key_targets", Expressions)];
@@ -68,7 +68,7 @@ pub fn query(kind: &str) -> Option<&'static [ShapeMember]> {
         "SELECT_NODE" => &[
             ("type", Data),
             ("modifiers", Modifiers),
-            ("cte_map", Own),
+            ("cte_map", ByNodeRule),
             ("select_list", Expressions),
             ("from_table", Relation),
             ("where_clause", Expression),
@@ -82,7 +82,7 @@ pub fn query(kind: &str) -> Option<&'static [ShapeMember]> {
         "SET_OPERATION_NODE" => &[
             ("type", Data),
             ("modifiers", Modifiers),
-            ("cte_map", Own),
+            ("cte_map", ByNodeRule),
             ("setop_type", Data),
             ("setop_all", Data),
             ("left", Query),
@@ -91,13 +91,13 @@ pub fn query(kind: &str) -> Option<&'static [ShapeMember]> {
         "RECURSIVE_CTE_NODE" => &[
             ("type", Data),
             ("modifiers", Modifiers),
-            ("cte_map", Own),
+            ("cte_map", ByNodeRule),
             ("cte_name", Data),
             ("union_all", Data),
             ("aliases", Data),
             ("key_targets", Expressions),
             ("left", Query),
-            ("right", Own),
+            ("right", ByNodeRule),
         ],
         _ => return None,
     })
@@ -117,7 +117,7 @@ pub fn relation(kind: &str) -> Option<&'static [ShapeMember]> {
             ("ref_type", Data),
             ("using_columns", Data),
         ],
-        "TABLE_FUNCTION" => &[("function", Own), ("column_name_alias", Data), ("with_ordinality", Data)],
+        "TABLE_FUNCTION" => &[("function", ByNodeRule), ("column_name_alias", Data), ("with_ordinality", Data)],
         "EXPRESSION_LIST" => &[("values", ExpressionLists), ("expected_names", Data)],
         "PIVOT" => &[
             ("source", Relation),

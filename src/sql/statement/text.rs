@@ -28,9 +28,9 @@ pub enum TokenKind {
 const EXPLAINED: &[&str] =
     &["SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"];
 /// First words of the writing part of a `WITH` statement.
-pub const WRITING: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
+pub const WRITE_STATEMENTS: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
 /// First words of other statements that only read.
-const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
+const READ_STATEMENTS: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 
 /// One statement within its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,12 +91,13 @@ pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
     let pivot = tokens.iter().find(|token| ["PIVOT", "PIVOT_WIDER"].iter().any(|word| is(text, token, word)));
     let first = tokens.iter().find(|token| !is(text, token, "EXPLAIN"));
     let Some(first) = first else { return Refusal::new(RefusalKind::Statement, "there is no statement") };
-    let reads = EXPLAINED.iter().chain(READING).any(|word| is(text, first, word)) || first.kind != TokenKind::Word;
+    let reads =
+        EXPLAINED.iter().chain(READ_STATEMENTS).any(|word| is(text, first, word)) || first.kind != TokenKind::Word;
     if let (Some(pivot), true) = (pivot, reads) {
         let message = "`PIVOT` requires the values that become columns: `ON column IN ('a', 'b')`";
         return Refusal::new(RefusalKind::Clause, message).at(text, pivot.start);
     }
-    let writing = tokens.iter().find(|token| WRITING.iter().any(|word| is(text, token, word)));
+    let writing = tokens.iter().find(|token| WRITE_STATEMENTS.iter().any(|word| is(text, token, word)));
     let culprit = if reads { writing } else { Some(first) };
     let Some(culprit) = culprit else {
         let message = "this statement can't be used; a query only reads tables";

@@ -117,7 +117,7 @@ impl Walk<'_> {
 
     fn member(&mut self, value: &Tree, content: &MemberContent, depth: usize) -> Walked {
         match content {
-            MemberContent::Own => Ok(()),
+            MemberContent::ByNodeRule => Ok(()),
             MemberContent::Data if is_data(value) => Ok(()),
             MemberContent::Data => self.refuse("an expression can't be used here"),
             MemberContent::Expression => self.expression(value, depth + 1),

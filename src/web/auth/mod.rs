@@ -132,16 +132,16 @@ pub(super) fn endpoints() -> Vec<Endpoint<Auth>> {
         Endpoint::post("/api/auth/login", "auth.login", "Opens a session and sets its cookie", login)
             .with_credential(Credential::Nothing)
             .takes::<LoginRequest>(LOGIN_BYTES_MAX)
-            .answers::<Authenticated>(200, "the session is open")
+            .response::<Authenticated>(200, "the session is open")
             .header("Set-Cookie")
             .errors(&[ErrorCode::Unauthorized, ErrorCode::TooManyRequests]),
         Endpoint::post("/api/auth/logout", "auth.logout", "Ends the session and clears its cookie", logout)
             .reserved()
-            .answers::<Authenticated>(200, "the session has ended")
+            .response::<Authenticated>(200, "the session has ended")
             .header("Set-Cookie"),
         Endpoint::get("/api/auth/me", "auth.me", "Shows whether there is a session", me)
             .reserved()
-            .answers::<Authenticated>(200, "there is a session"),
+            .response::<Authenticated>(200, "there is a session"),
         // For pages, whose console would show a 401 as an error.
         Endpoint::get(
             "/session",
@@ -151,7 +151,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Auth>> {
         )
         .with_credential(Credential::Nothing)
         .reserved()
-        .answers::<Authenticated>(200, "whether there is one"),
+        .response::<Authenticated>(200, "whether there is one"),
     ]
 }
 
@@ -171,7 +171,7 @@ fn login(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
     let address = &client.address.name;
     let _permit = auth.check_permit()?;
     match auth.kv.admit(&client).map_err(from_kv)? {
-        Admission::Try => {}
+        Admission::Allowed => {}
         Admission::Wait(wait) => {
             auth.counts.login(LoginOutcome::Throttled);
             let message = "too many failed logins; try again later";

@@ -159,7 +159,7 @@ impl Cache {
         Ok(pins.into_iter().next().unwrap_or_else(|| Pins { cache: Arc::clone(self), names: Vec::new() }))
     }
 
-    /// As [`Cache::provide`], for all groups in one step, with pins for each.
+    /// Like [`Cache::provide`], for all groups in one step, with pins for each.
     ///
     /// # Errors
     /// [`CacheError`]; some files may exist all the same.
@@ -213,7 +213,7 @@ impl Cache {
             if state.pinned + more <= self.bytes_max {
                 break;
             }
-            if let Some(table) = state.pool.take_for_room() {
+            if let Some(table) = state.pool.evict_with_files() {
                 drop(state);
                 self.remove(vec![table]);
                 state = self.state();

@@ -85,8 +85,8 @@ impl StagedTablePool {
         gone
     }
 
-    /// Takes the least recently used table with files of the cache.
-    pub(super) fn take_for_room(&mut self) -> Option<PooledTable> {
+    /// Removes and returns the least recently used table with files of the cache.
+    pub(super) fn evict_with_files(&mut self) -> Option<PooledTable> {
         let at = self.tables.iter().position(|table| !table.names.is_empty())?;
         self.remove_at(at)
     }
@@ -182,7 +182,7 @@ mod tests {
         let mut pool = StagedTablePool::default();
         pool.add(pooled(home.path(), "p/linked", "1", 1, now), now);
         pool.add(pooled(home.path(), "cached/t", "1", 1, now), now);
-        assert_eq!(pool.take_for_room().map(|table| table.key.table), Some("cached/t".to_owned()));
-        assert!(pool.take_for_room().is_none());
+        assert_eq!(pool.evict_with_files().map(|table| table.key.table), Some("cached/t".to_owned()));
+        assert!(pool.evict_with_files().is_none());
     }
 }

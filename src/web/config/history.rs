@@ -39,10 +39,10 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
         Endpoint::get(path, "config.versions", "Lists the configs that the pipeline had", versions)
             .query::<u64>("limit", "page size: at most 500, 50 by default")
             .query::<u64>("offset", "versions to skip")
-            .answers::<VersionList>(200, "the versions, newest first")
+            .response::<VersionList>(200, "the versions, newest first")
             .errors(&common),
         Endpoint::get(one, "config.version", "Shows a config that the pipeline had", version)
-            .answers_bytes(200, "application/json", "the bytes of that config")
+            .bytes_response(200, "application/json", "the bytes of that config")
             .errors(&common)
             .errors(&[ErrorCode::VersionNotFound]),
         Endpoint::get(
@@ -51,7 +51,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
             "Lists renamed tables and columns",
             renames,
         )
-        .answers::<RenameList>(200, "the renames between the newest 50 versions of the config")
+        .response::<RenameList>(200, "the renames between the newest 50 versions of the config")
         .errors(&common),
     ]
 }

@@ -30,7 +30,7 @@ const PATH: &str = "/api/p/{pipeline}/config";
 pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
     let mut endpoints = vec![
         Endpoint::get(PATH, "config.get", "Shows the stored config", get)
-            .answers_bytes(200, "application/json", "the bytes of `pipeline.json`")
+            .bytes_response(200, "application/json", "the bytes of `pipeline.json`")
             .header("ETag")
             .errors(&[
                 ErrorCode::InvalidSlug,
@@ -49,7 +49,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
                 "restores",
                 "the version that this save restores; recorded in the history if the content equals that version",
             )
-            .answers::<save::Saved>(200, "the findings; `ETag` is that of the stored config")
+            .response::<save::Saved>(200, "the findings; `ETag` is that of the stored config")
             .header("ETag")
             .if_match_or_none()
             .errors(&[
@@ -61,7 +61,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
         Endpoint::post("/api/p/{pipeline}/validate", "config.validate", "Validates a config by a worker", validate)
             .changing_nothing()
             .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
-            .answers::<Verdict>(200, "the verdict")
+            .response::<Verdict>(200, "the verdict")
             .errors(&[ErrorCode::WorkerUnavailable]),
     ];
     endpoints.extend(history::endpoints());

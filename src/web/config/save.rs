@@ -98,7 +98,7 @@ fn write(configs: &Configs, slug: &Slug, save: &Save<'_>, wanted: &IfMatch) -> R
                 revive(configs, slug);
             }
             if let Err(error) = history.keep_saved(save) {
-                // The next save keeps it as a config that it found.
+                // The next save adds it to the history, as a config from elsewhere.
                 tracing::warn!(%error, pipeline = %slug, "a saved config is not in its history yet");
             }
             Ok(written)

@@ -31,7 +31,7 @@ pub(super) struct DataRequest {
     draft: bool,
 }
 
-/// Describes a response, which is written as text.
+/// The results of a dashboard's panels.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DataAnswer {
     /// By panel id; text panels have none.

@@ -34,29 +34,29 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
     vec![
         Endpoint::get(ALL, "dashboards.list", "Lists dashboards and drafts", objects::list)
             .query::<bool>("check", "Whether to check each against the tables, and to return its problems.")
-            .answers::<DashboardList>(200, "the dashboards, by name")
+            .response::<DashboardList>(200, "the dashboards, by name")
             .errors(&of_one[..2]),
         Endpoint::post(ALL, "dashboards.create", "Creates a draft from a template", objects::create)
             .takes::<NewDashboard>(CREATE_BYTES_MAX)
-            .answers::<DashboardEntry>(201, "the draft")
+            .response::<DashboardEntry>(201, "the draft")
             .header("ETag")
             .errors(&of_one[..2])
             .errors(&[ErrorCode::AlreadyExists, ErrorCode::PipelineBusy]),
         Endpoint::get(ONE, "dashboards.get", "The YAML of a dashboard", objects::get)
             .query::<bool>("draft", draft)
-            .answers_bytes(200, YAML, "the YAML, as saved")
+            .bytes_response(200, YAML, "the YAML, as saved")
             .header("ETag")
             .errors(&of_one),
         Endpoint::put(ONE, "dashboards.put", "Saves a dashboard, which must be valid, or a draft", objects::put)
             .takes_bytes(yaml_bytes_max, YAML_TYPES, YAML)
             .query::<bool>("draft", "whether to save a draft, which may be invalid")
-            .answers::<Verdict>(200, "saved; for a draft, the response lists its problems, without checking its SQL")
+            .response::<Verdict>(200, "saved; for a draft, the response lists its problems, without checking its SQL")
             .header("ETag")
             .if_match_or_none()
             .errors(&of_one[..2])
             .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineBusy]),
         Endpoint::delete(ONE, "dashboards.delete", "Deletes a dashboard and its draft", objects::delete)
-            .answers::<Done>(200, "both are deleted")
+            .response::<Done>(200, "both are deleted")
             .errors(&of_one),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/validate",
@@ -66,14 +66,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
         )
         .changing_nothing()
         .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, YAML)
-        .answers::<Verdict>(200, "the verdict"),
+        .response::<Verdict>(200, "the verdict"),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/publish",
             "dashboards.publish",
             "Publishes the draft, if it is valid",
             publish::publish,
         )
-        .answers::<Verdict>(200, "the dashboard is published")
+        .response::<Verdict>(200, "the dashboard is published")
         .header("ETag")
         .if_match()
         .errors(&of_one)
@@ -86,7 +86,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Dashboards>> {
         )
         .changing_nothing()
         .takes::<data::DataRequest>(DATA_REQUEST_BYTES_MAX)
-        .answers::<data::DataAnswer>(200, "a result for each panel")
+        .response::<data::DataAnswer>(200, "a result for each panel")
         .errors(&of_one)
         .errors(&[ErrorCode::InvalidDashboard, ErrorCode::InvalidConfig]),
     ]

@@ -1,6 +1,6 @@
 //! Runs, cancels and retries jobs.
 
-use super::service::{Jobs, find_job, named};
+use super::service::{Jobs, find_job, path_params};
 use crate::domain::job::message::{TRIGGER_DRY_RUN, TRIGGER_MANUAL};
 use crate::domain::job::{Job, JobId, JobMessage};
 use crate::domain::layout::{dry_run_config_key, pipeline_prefix};
@@ -50,7 +50,7 @@ fn remove_config(jobs: &Jobs, key: &str) {
 }
 
 pub fn cancel(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(request)?;
+    let (pipeline, id) = path_params(request)?;
     let too_late = |message: &str| Err(ApiError::new(ErrorCode::PipelineBusy, message));
     match jobs.kv.cancel(&pipeline, &id).map_err(from_kv)? {
         CancelOutcome::Requested => {
@@ -71,7 +71,7 @@ pub fn cancel(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> 
 
 /// Enqueues the same job under a new id.
 pub fn retry(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(request)?;
+    let (pipeline, id) = path_params(request)?;
     let job = find_job(jobs, &pipeline, &id)?;
     if !job.status.is_terminal() {
         let message = "the job has not ended; cancel it or wait";

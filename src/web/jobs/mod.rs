@@ -20,7 +20,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::history::{CursorError, HistoryCursor, page};
 
 pub use service::Jobs;
-use service::{PARQUET, as_job_of, find_job, named};
+use service::{PARQUET, as_job_of, find_job, path_params};
 
 pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
     let found = [ErrorCode::InvalidSlug, ErrorCode::JobNotFound];
@@ -28,12 +28,12 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
         Endpoint::get("/api/p/{pipeline}/jobs", "jobs.list", "Lists jobs, newest first", list)
             .query::<u64>("limit", "Page size: 1 to 200, 50 by default.")
             .query::<String>("before", "`next` of the previous page.")
-            .answers::<JobPage>(200, "a page of jobs")
+            .response::<JobPage>(200, "a page of jobs")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound]),
         Endpoint::post("/api/p/{pipeline}/jobs", "jobs.run", "Starts a run", actions::run)
             .query::<bool>("clean", "Whether to rebuild all tables.")
             .query::<String>("prefix", "Only process sources under this prefix.")
-            .answers::<Job>(202, "the job, queued")
+            .response::<Job>(202, "the job, queued")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey, ErrorCode::PipelineNotFound]),
         Endpoint::post(
             "/api/p/{pipeline}/dry-runs",
@@ -42,17 +42,17 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
             actions::dry_run,
         )
         .takes::<Value>(CONFIG_BYTES_MAX as u64)
-        .answers::<Job>(202, "the job, queued; once it has ended, it can be read for an hour")
+        .response::<Job>(202, "the job, queued; once it has ended, it can be read for an hour")
         .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidConfig, ErrorCode::PipelineNotFound]),
         Endpoint::get("/api/p/{pipeline}/jobs/{id}", "jobs.get", "Shows a job, with its sources", get)
-            .answers::<Job>(200, "the job")
+            .response::<Job>(200, "the job")
             .errors(&found),
         Endpoint::post("/api/p/{pipeline}/jobs/{id}/cancel", "jobs.cancel", "Cancels a job", actions::cancel)
-            .answers::<Job>(202, "the job, which will end soon")
+            .response::<Job>(202, "the job, which will end soon")
             .errors(&found)
             .errors(&[ErrorCode::PipelineBusy]),
         Endpoint::post("/api/p/{pipeline}/jobs/{id}/retry", "jobs.retry", "Runs an ended job again", actions::retry)
-            .answers::<Job>(202, "the new job, queued")
+            .response::<Job>(202, "the new job, queued")
             .errors(&found)
             .errors(&[ErrorCode::InvalidRequest, ErrorCode::PipelineBusy, ErrorCode::PipelineNotFound]),
         Endpoint::get(
@@ -63,9 +63,9 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
         )
         .query::<String>("format", "`parquet` (the default) for all rows as a file, or `json`.")
         .query::<u64>("limit", "Maximum number of JSON rows: 1 to 1,000, 100 by default.")
-        .answers_bytes(200, PARQUET, "the rows, with the reason of each")
+        .bytes_response(200, PARQUET, "the rows, with the reason of each")
         .header("Content-Disposition")
-        .answers::<Rejects>(200, "the first rows, as JSON")
+        .response::<Rejects>(200, "the first rows, as JSON")
         .errors(&found)
         .errors(&[ErrorCode::ObjectNotFound, ErrorCode::QueryTooLarge]),
     ]
@@ -106,6 +106,6 @@ fn list(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
 }
 
 fn get(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(request)?;
+    let (pipeline, id) = path_params(request)?;
     Ok(Response::json(200, &find_job(jobs, &pipeline, &id)?))
 }

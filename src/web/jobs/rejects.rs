@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::service::{Jobs, PARQUET, find_job, named};
+use super::service::{Jobs, PARQUET, find_job, path_params};
 use crate::domain::job::JobId;
 use crate::domain::layout::job_rejects_key;
 use crate::domain::name::Slug;
@@ -33,7 +33,7 @@ static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(CONCURRENT_M
 
 /// `GET …/jobs/{id}/rejects`
 pub fn rejects(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(request)?;
+    let (pipeline, id) = path_params(request)?;
     let limit = number_query(request, "limit", 1..=ROWS_MAX)?.unwrap_or(ROWS_DEFAULT);
     match optional_query(request, "format")? {
         None | Some("parquet") => download(jobs, &pipeline, &id),

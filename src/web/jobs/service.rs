@@ -29,7 +29,7 @@ pub struct Jobs {
 }
 
 /// Parses pipeline and job from the path. A malformed id is an unknown job.
-pub(super) fn named(request: &Request) -> Result<(Slug, JobId), ApiError> {
+pub(super) fn path_params(request: &Request) -> Result<(Slug, JobId), ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let id =
         JobId::parse(request.param("id")).map_err(|error| ApiError::new(ErrorCode::JobNotFound, error.to_string()));

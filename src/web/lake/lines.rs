@@ -77,8 +77,8 @@ pub fn lines(lake: &LakeService, request: &mut Request) -> Result<Response, ApiE
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let wanted = LinesWanted { first, count, encoding, bytes_max: BYTES_MAX, text_bytes_max: TEXT_BYTES_MAX };
     let until = Instant::now() + TIME_MAX;
-    let go_on = || Instant::now() < until;
-    let found = read(&meta.key, object.body, object.meta.size, &wanted, &go_on).map_err(read_error)?;
+    let keep_going = || Instant::now() < until;
+    let found = read(&meta.key, object.body, object.meta.size, &wanted, &keep_going).map_err(read_error)?;
     let lines = Lines {
         key: meta.key,
         etag: object.meta.etag.map(|tag| tag.0),

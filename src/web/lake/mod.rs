@@ -29,7 +29,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<LakeService>> {
             .query::<String>("after", "`next` of the previous page.")
             .query::<u64>("limit", "Page size: 1 to 1,000, 500 by default.")
             .query::<bool>("state", "Whether to include the tables that read each file, and whether they have.")
-            .answers::<list::Level>(200, "a page of folders and files")
+            .response::<list::Level>(200, "a page of folders and files")
             .errors(&[ErrorCode::InvalidKey]),
         Endpoint::put(
             "/api/lake",
@@ -40,14 +40,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<LakeService>> {
         .query::<String>("key", KEY)
         .required()
         .takes_stream(UPLOAD_BYTES_MAX, ContentType::AnyButForm, "*/*")
-        .answers::<Stored>(201, "a new file")
+        .response::<Stored>(201, "a new file")
         .header("ETag")
-        .answers::<Stored>(200, "the file replaced another")
+        .response::<Stored>(200, "the file replaced another")
         .header("ETag")
         .errors(&[ErrorCode::InvalidKey, ErrorCode::PreconditionFailed]),
         Endpoint::post("/api/lake", "lake.move", "Moves a file to a new key", transfer::transfer)
             .takes::<transfer::Move>(MOVE_BYTES_MAX)
-            .answers::<Stored>(200, "the file at its new key")
+            .response::<Stored>(200, "the file at its new key")
             .errors(&[
                 ErrorCode::InvalidKey,
                 ErrorCode::ObjectNotFound,
@@ -57,13 +57,13 @@ pub(super) fn endpoints() -> Vec<Endpoint<LakeService>> {
         Endpoint::delete("/api/lake", "lake.delete", "Deletes a file", object::delete)
             .query::<String>("key", KEY)
             .required()
-            .answers::<object::DeletedObjects>(200, "the file is deleted")
+            .response::<object::DeletedObjects>(200, "the file is deleted")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
         Endpoint::get("/api/lake/object", "lake.download", "Downloads a file", object::download)
             .query::<String>("key", KEY)
             .required()
             .query::<u64>("head", "Only the first bytes: 1 to 1,048,576.")
-            .answers_bytes(200, OCTETS, "the file as it is stored")
+            .bytes_response(200, OCTETS, "the file as it is stored")
             .header("ETag")
             .header("Content-Disposition")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
@@ -73,7 +73,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<LakeService>> {
             .query::<u64>("line", "Number of the first line, from 1; 1 by default.")
             .query::<u64>("count", "Maximum number of lines: 1 to 1,000, 200 by default.")
             .query::<String>("encoding", "The file's encoding, unless it has a byte order mark; detected by default.")
-            .answers::<lines::Lines>(200, "the lines")
+            .response::<lines::Lines>(200, "the lines")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound, ErrorCode::PreconditionFailed]),
     ]
 }

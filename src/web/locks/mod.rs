@@ -84,7 +84,7 @@ impl Locks {
         })
     }
 
-    /// As [`Locks::named`]; `None` if the lock is held and too many requests wait for locks.
+    /// Like [`Locks::named`]; `None` if the lock is held and too many requests wait for locks.
     ///
     /// # Errors
     /// `kv_unavailable`; `overloaded` if the wait takes too long.

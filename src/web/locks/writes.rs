@@ -23,7 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Keeps operations on the whole pipeline from starting.
 enum WriteLock<'a> {
-    Own(Guard<'a>),
+    Acquired(Guard<'a>),
     /// The lock of a run, with its token.
     Run(String),
 }
@@ -71,7 +71,7 @@ impl Locks {
     fn try_write_lock(&self, slug: &Slug) -> Result<Option<WriteLock<'_>>, ApiError> {
         let fence_floor = self.store.highest_fence(slug).map_err(from_store)?;
         match self.kv.lock_pipeline(slug, TTL, fence_floor).map_err(from_kv)? {
-            Some(hold) => Ok(Some(WriteLock::Own(self.guard(Lock::Pipeline(hold))))),
+            Some(hold) => Ok(Some(WriteLock::Acquired(self.guard(Lock::Pipeline(hold))))),
             None => Ok(self.running(slug)?.map(WriteLock::Run)),
         }
     }
@@ -79,7 +79,7 @@ impl Locks {
     /// Releases the lock; whether it was held until now.
     fn end(&self, lock: WriteLock<'_>, slug: &Slug) -> Result<bool, ApiError> {
         match lock {
-            WriteLock::Own(mut guard) => Ok(guard.release().map_err(from_kv)? == ReleaseOutcome::Released),
+            WriteLock::Acquired(mut guard) => Ok(guard.release().map_err(from_kv)? == ReleaseOutcome::Released),
             WriteLock::Run(token) => Ok(self.running(slug)?.as_ref() == Some(&token)),
         }
     }

@@ -62,7 +62,7 @@ impl FooterSummary {
     }
 
     /// Whether it is a valid answer to `request`.
-    pub fn is_answer_to(&self, request: &FootersRequest) -> bool {
+    pub fn is_valid_for(&self, request: &FootersRequest) -> bool {
         let ascending = self.unreadable.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let inside = self.unreadable.last().is_none_or(|(at, _)| *at < request.footers.len());
         let short = |value: &Value| match value {

@@ -33,7 +33,7 @@ impl Copied {
     }
 
     /// Whether a listed object is the original, unchanged.
-    pub(super) fn is_of(&self, listed: &ObjectMeta) -> bool {
+    pub(super) fn is_copy_of(&self, listed: &ObjectMeta) -> bool {
         is_same(&self.original, listed)
     }
 

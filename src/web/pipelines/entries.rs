@@ -362,7 +362,7 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
     if directory.end.checked_add(tail) != Some(at) {
         return refuse("its directory isn't where its end record says");
     }
-    if !wide && has_two_ends(file, at)? {
+    if !wide && has_two_end_records(file, at)? {
         return refuse("it has two end records");
     }
     if directory.entries > ARCHIVE_OBJECTS_MAX as u64 + 1 || directory.end - directory.start > DIRECTORY_BYTES_MAX {
@@ -372,7 +372,7 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
 }
 
 /// Whether a ZIP64 end record precedes the plain one: some readers use it regardless of the plain one.
-fn has_two_ends(file: &File, at: u64) -> io::Result<bool> {
+fn has_two_end_records(file: &File, at: u64) -> io::Result<bool> {
     let Some(start) = at.checked_sub(LOCATOR_64_BYTES) else { return Ok(false) };
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, start)?;

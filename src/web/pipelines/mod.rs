@@ -44,35 +44,35 @@ pub(super) fn endpoints() -> Vec<Endpoint<Pipelines>> {
         Endpoint::get(PIPELINES, "pipelines.list", "Lists the pipelines", list::list)
             .query::<bool>("details", "Whether to include the state of each pipeline.")
             .query::<u64>("recent", "With `details`: number of recent ended jobs, at most 30; 0 by default.")
-            .answers::<service::Listed>(200, "the slugs, or with `details` an entry each"),
+            .response::<service::Listed>(200, "the slugs, or with `details` an entry each"),
         Endpoint::post(PIPELINES, "pipelines.create", "Creates a pipeline from a template", create::create)
             .takes::<create::CreateRequest>(BODY_BYTES_MAX)
-            .answers::<create::Created>(201, "the pipeline is created")
+            .response::<create::Created>(201, "the pipeline is created")
             .header("Location")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey, ErrorCode::AlreadyExists])
             .errors(&[ErrorCode::ObjectNotFound, ErrorCode::InvalidConfig, ErrorCode::PreconditionFailed])
             .errors(KV),
         Endpoint::post("/api/pipelines/import", "pipelines.import", "Imports an exported pipeline", import::import)
             .takes_stream(IMPORT_BYTES_MAX, ContentType::OneOf(&["multipart/form-data"]), "multipart/form-data")
-            .answers::<import::Imported>(201, "the pipeline is created")
+            .response::<import::Imported>(201, "the pipeline is created")
             .header("Location")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidArchive, ErrorCode::AlreadyExists])
             .errors(KV),
         Endpoint::delete(PIPELINE, "pipelines.delete", "Deletes a pipeline", remove::delete)
-            .answers::<remove::DeletedPipeline>(200, "the pipeline is deleted")
+            .response::<remove::DeletedPipeline>(200, "the pipeline is deleted")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound])
             // The pipeline has an object that no request can name.
             .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::patch(PIPELINE, "pipelines.rename", "Renames a pipeline", rename::rename)
             .takes::<rename::RenameRequest>(BODY_BYTES_MAX)
-            .answers::<rename::Renamed>(200, "the pipeline is renamed")
+            .response::<rename::Renamed>(200, "the pipeline is renamed")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::AlreadyExists])
             // The pipeline has an object whose new key would be too long, or that no request can name.
             .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::get("/api/p/{pipeline}/export", "pipelines.export", "Exports a pipeline", export::export)
-            .answers_bytes(200, "application/zip", "the archive")
+            .bytes_response(200, "application/zip", "the archive")
             .header("Content-Disposition")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::PipelineBusy])
             .errors(&[ErrorCode::PayloadTooLarge, ErrorCode::InvalidArchive, ErrorCode::InvalidKey]),

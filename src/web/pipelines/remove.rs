@@ -51,7 +51,7 @@ fn delete_all(pipelines: &Pipelines, locked: &LockedPipeline) -> Result<u64, Api
     reach("delete::config_deleted");
     remove_all_from_catalog(&*pipelines.store, slug, pipelines.options.catalog.as_deref());
     let mut objects = 0;
-    // Until all listings are empty: uploads take no lock.
+    // Repeated until all listings are empty, since uploads take no lock.
     for _ in 0..DELETE_ROUNDS_MAX {
         let before = objects;
         // The marker of an unfinished pipeline is in the last bucket.

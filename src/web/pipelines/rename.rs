@@ -197,7 +197,7 @@ impl Rename<'_> {
             let prefix = pipeline_prefix(self.from.slug());
             listed.retain(|object| {
                 let done: Option<&Copied> = object.key.strip_prefix(&prefix).and_then(|key| copied.get(key));
-                done.is_none_or(|done| !done.is_of(object))
+                done.is_none_or(|done| !done.is_copy_of(object))
             });
             if listed.is_empty() {
                 break;
@@ -321,7 +321,7 @@ impl Rename<'_> {
         let present: BTreeMap<&str, &ObjectMeta> = present.iter().map(|o| (o.key.as_str(), o)).collect();
         let key = |object: &ObjectMeta| self.relative(&object.key).to_owned();
         let is_late = |object: &&ObjectMeta| match known.get(&key(object)) {
-            Some(copied) => !copied.is_of(object),
+            Some(copied) => !copied.is_copy_of(object),
             None => present.get(self.new_key(&object.key).as_str()).is_none_or(|new| is_newer(object, new)),
         };
         let late: Vec<ObjectMeta> = old.iter().filter(is_late).cloned().collect();

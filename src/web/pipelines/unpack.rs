@@ -182,7 +182,7 @@ impl<'a> Unpacking<'a> {
     /// Writes the config, if there is one.
     ///
     /// # Errors
-    /// As [`Unpacking::write`].
+    /// Same as for [`Unpacking::write`].
     pub(super) fn write_config(&mut self) -> Result<(), ApiError> {
         let inspected = self.inspected;
         for object in inspected.objects.iter().filter(|object| object.is_config()) {

@@ -48,7 +48,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
         Endpoint::post(query, "query.run", "Runs a statement over the pipeline's tables", run)
             .changing_nothing()
             .takes::<QueryRequest>(QUERY_BODY_BYTES_MAX)
-            .answers::<QueryAnswer>(200, "the first rows of the result")
+            .response::<QueryAnswer>(200, "the first rows of the result")
             .errors(SQL_ERRORS)
             .errors(&[ErrorCode::AlreadyExists, ErrorCode::VersionNotFound]),
         Endpoint::post(
@@ -60,14 +60,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<QueryService>> {
         .changing_nothing()
         .query::<DownloadFormat>("format", "format of the file; `csv` by default")
         .takes::<DownloadRequest>(QUERY_BODY_BYTES_MAX)
-        .answers_bytes(200, "*/*", "the file")
+        .bytes_response(200, "*/*", "the file")
         .header("Content-Disposition")
         .errors(SQL_ERRORS)
         .errors(&[ErrorCode::AlreadyExists, ErrorCode::VersionNotFound]),
         Endpoint::post("/api/p/{pipeline}/query/cancel", "query.cancel", "Cancels a running query", cancel)
             .reserved()
             .takes::<CancelRequest>(CANCEL_BYTES_MAX)
-            .answers::<CancelAnswer>(200, "the query is being cancelled")
+            .response::<CancelAnswer>(200, "the query is being cancelled")
             .errors(&[ErrorCode::QueryNotFound]),
     ]
 }
@@ -105,7 +105,7 @@ struct DownloadRequest {
     query_id: Option<String>,
 }
 
-/// The first rows of a result. Describes the response, which is written as text without parsing the rows.
+/// The first rows of a result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct QueryAnswer {
     columns: Vec<ResultColumn>,
@@ -155,7 +155,8 @@ fn run(queries: &QueryService, request: &mut Request) -> Result<Response, ApiErr
     let statement = query(query_request.sql, query_request.params)?;
     let as_of = query_request.as_of.map(AsOfParam::parse).transpose()?;
     let ran = queries.sql.run(&pipeline, &[statement], limits, as_of, query_request.query_id.as_deref())?;
-    let outcome = ran.outcomes.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no result"))?;
+    let outcome =
+        ran.outcomes.into_iter().next().ok_or_else(|| ApiError::internal("the statement returned no result"))?;
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut more = Map::from_iter([("elapsed_ms".to_owned(), elapsed_ms.into())]);
     insert_config(&mut more, &ran.catalog.config);
@@ -183,7 +184,8 @@ fn download(queries: &QueryService, request: &mut Request) -> Result<Response, A
     let permit = sql.permit()?;
     let mut borrowed = sql.child(&permit, &cancellation)?;
     let analyses = borrowed.analyse(&[&query.sql], &catalog.names())?;
-    let analysis = analyses.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
+    let analysis =
+        analyses.into_iter().next().ok_or_else(|| ApiError::internal("the analysis of the statement is missing"))?;
     let tables = checked_or_error(analysis, &catalog.names())?.tables;
     let until = Instant::now() + sql.timeout * TIMEOUTS_MAX;
     let all = may_list_tables(&query.sql);

@@ -79,7 +79,7 @@ fn too_large(bytes_max: u64) -> Result<Option<Root>, ApiError> {
 }
 
 pub fn keeps_changing() -> ApiError {
-    let message = "the tables are published so often that no version could be read whole; try again";
+    let message = "the tables are published so often that no version could be read completely; try again";
     ApiError::new(ErrorCode::Overloaded, message).with_retry_after(std::time::Duration::from_secs(1))
 }
 

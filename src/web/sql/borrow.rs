@@ -142,7 +142,7 @@ pub fn checked(analysis: Result<Analysis, SqlError>, names: &[&str]) -> Result<A
     }
 }
 
-/// As [`checked`], with an API error.
+/// Like [`checked`], with an API error.
 ///
 /// # Errors
 /// `invalid_sql`.

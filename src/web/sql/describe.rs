@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::borrow::{BorrowedChild, PREPARE_MAX, checked, may_list_tables};
 use super::cancellation::Cancellation;
-use super::failure::{from_sandbox, problem, survives};
+use super::failure::{child_survives, from_sandbox, problem};
 use super::others::OtherPipelines;
 use super::run::Sql;
 use super::types::{ResultColumn, SqlProblem, Statement, TableShape, statement};
@@ -42,7 +42,7 @@ impl Sql {
         Ok(found.into_iter().map(|one| one.unwrap_or_else(unchecked)).collect())
     }
 
-    /// As [`Sql::describe`]; `None` for a statement that wasn't reached before `until`.
+    /// Like [`Sql::describe`]; `None` for a statement that wasn't reached before `until`.
     ///
     /// # Errors
     /// `overloaded`, `internal`.
@@ -167,7 +167,7 @@ impl Binding<'_> {
                     self.borrowed = Some(borrowed);
                 }
                 Err(error) => {
-                    is_defined = survives(&error);
+                    is_defined = child_survives(&error);
                     self.borrowed = is_defined.then_some(borrowed);
                     self.fail(*at, error)?;
                 }
@@ -179,7 +179,7 @@ impl Binding<'_> {
     /// Records a statement's failure, unless the shared deadline caused it.
     fn fail(&mut self, at: usize, error: SandboxError) -> Result<(), ApiError> {
         match error {
-            SandboxError::Sql(error) if survives(&SandboxError::Sql(error.clone())) || !self.is_late() => {
+            SandboxError::Sql(error) if child_survives(&SandboxError::Sql(error.clone())) || !self.is_late() => {
                 self.outcomes[at] = Some(Err(problem(&error)));
                 Ok(())
             }

@@ -90,7 +90,7 @@ pub const SQL_ERRORS: &[ErrorCode] = &[
 ];
 
 /// Whether a child survives an error: it rejected the statement.
-pub fn survives(error: &SandboxError) -> bool {
+pub fn child_survives(error: &SandboxError) -> bool {
     match error.sql_kind() {
         Some(SqlErrorKind::InvalidSql | SqlErrorKind::Failed | SqlErrorKind::TooLarge) => true,
         Some(SqlErrorKind::Timeout | SqlErrorKind::OutOfMemory | SqlErrorKind::Cancelled | SqlErrorKind::Ended)

@@ -12,7 +12,7 @@ use super::borrow::{
     may_list_tables, return_tables,
 };
 use super::cancellation::{Cancellation, QueryRegistry};
-use super::failure::{cancelled, from_sandbox, survives};
+use super::failure::{cancelled, child_survives, from_sandbox};
 use super::others::{OtherPipelines, OtherTable};
 use super::results::{ResultKey, Results};
 use super::types::{RowLimits, Rows, Statement, TableShape, statement};
@@ -323,7 +323,7 @@ impl Work<'_> {
                     self.outcomes[*at] = Some(Ok(rows));
                 }
                 Err(error) => {
-                    let goes_on = survives(&error);
+                    let goes_on = child_survives(&error);
                     self.outcomes[*at] = Some(Err(from_sandbox(error)));
                     if !goes_on {
                         self.groups.push_front(allowed[nth + 1..].to_vec());

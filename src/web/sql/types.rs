@@ -76,7 +76,7 @@ pub fn rows_json(rows: &Rows, more: &Map<String, Value>) -> String {
     text
 }
 
-/// As [`rows_json`], appended to `text`.
+/// Like [`rows_json`], appended to `text`.
 pub fn push_rows(text: &mut String, rows: &Rows, more: &Map<String, Value>) {
     let mut head = Map::new();
     head.insert("columns".into(), serde_json::to_value(&rows.columns).unwrap_or_default());

@@ -95,7 +95,7 @@ pub struct ConfigStatus {
 
 impl ConfigStatus {
     /// The status unless it is `applied` or `not_run`, for responses with rows.
-    pub fn notable(&self) -> Option<&Self> {
+    pub fn unless_applied(&self) -> Option<&Self> {
         match self.state {
             AppliedState::Applied | AppliedState::NotRun => None,
             AppliedState::Changed | AppliedState::Invalid | AppliedState::Missing => Some(self),
@@ -162,7 +162,7 @@ pub fn relation_columns(columns: &[TableColumn]) -> Vec<RelationColumn> {
 
 /// Adds the config's status to a response with rows, if it is notable.
 pub fn insert_config(head: &mut Map<String, Value>, config: &ConfigStatus) {
-    if let Some(config) = config.notable() {
+    if let Some(config) = config.unless_applied() {
         head.insert("config".into(), serde_json::to_value(config).unwrap_or_default());
     }
 }

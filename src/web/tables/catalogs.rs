@@ -142,7 +142,7 @@ struct Stored {
 impl Stored {
     /// Whether the files were written under this mapping, from the sources that it matches. A run with a prefix leaves
     /// globs unknown.
-    fn is_of(&self, declared: &DeclaredTable) -> bool {
+    fn was_written_under(&self, declared: &DeclaredTable) -> bool {
         let same_globs = self.schema.globs.as_ref().is_none_or(|globs| *globs == declared.files);
         same_globs && self.schema.mapping == declared.mapping
     }
@@ -245,7 +245,7 @@ impl Catalogs {
                 Some(stored) => CatalogTable {
                     name: stored.name.clone(),
                     columns: stored.schema.columns.clone(),
-                    state: if stored.is_of(declared) { TableState::Applied } else { TableState::Changed },
+                    state: if stored.was_written_under(declared) { TableState::Applied } else { TableState::Changed },
                 },
             });
         }

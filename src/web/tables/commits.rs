@@ -41,16 +41,16 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
         Endpoint::get(path, "tables.commits", "Lists the versions of a table that can be read", commits)
             .query::<u64>("limit", "page size: at most 200, 50 by default")
             .query::<u64>("offset", "versions to skip")
-            .answers::<CommitList>(200, "the versions, newest first")
+            .response::<CommitList>(200, "the versions, newest first")
             .errors(&common),
         Endpoint::get(one, "tables.commit", "Shows what a version changed", changes)
             .query::<u64>("limit", "maximum numbers of sources and of partitions: at most 1,000, 100 by default")
-            .answers::<CommitChanges>(200, "the version and its changes")
+            .response::<CommitChanges>(200, "the version and its changes")
             .errors(&common)
             .errors(&[ErrorCode::VersionNotFound]),
         Endpoint::post(restoring, "tables.restore", "Restores an earlier version", restore_version)
             .takes::<RestoreRequest>(RESTORE_BYTES_MAX)
-            .answers::<TableCommit>(200, "the new version")
+            .response::<TableCommit>(200, "the new version")
             .errors(&common)
             .errors(&[ErrorCode::VersionNotFound, ErrorCode::PipelineBusy, ErrorCode::InvalidRequest]),
     ]

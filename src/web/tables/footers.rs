@@ -71,7 +71,7 @@ impl Footers {
                 return Ok(Ok(FooterSummary::empty(&columns)));
             }
             match reader.call::<FooterSummary>(OPERATION, &request) {
-                Ok(summary) if summary.is_answer_to(&request) => Ok(Ok(summary)),
+                Ok(summary) if summary.is_valid_for(&request) => Ok(Ok(summary)),
                 Ok(_) => Ok(Err("malformed answer from its reader".to_owned())),
                 Err(ParquetReadError::Unreadable(reason)) => Ok(Err(reason)),
                 Err(ParquetReadError::Failed(error)) => Err(error),

@@ -27,7 +27,7 @@ pub use service::{Tables, table_param};
 pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     let mut endpoints = vec![
         Endpoint::get("/api/p/{pipeline}/tables", "tables.list", "Lists the pipeline's tables", list)
-            .answers::<TableList>(200, "the tables in the config's order, then those removed from it")
+            .response::<TableList>(200, "the tables in the config's order, then those removed from it")
             .errors(&[
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
@@ -70,7 +70,7 @@ struct Table {
 /// A column that the config doesn't have.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ExtraColumn {
-    /// As the header has it.
+    /// As spelled in the header.
     name: String,
     /// CSVs that have it.
     files: u64,

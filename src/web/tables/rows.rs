@@ -40,13 +40,13 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
             .query::<String>("filter", FILTER)
             .repeated()
             .query::<String>("as_of", AS_OF)
-            .answers::<RowsAnswer>(200, "the page")
+            .response::<RowsAnswer>(200, "the page")
             .errors(SQL_ERRORS)
             .errors(&[ErrorCode::TableNotFound, ErrorCode::VersionNotFound]),
     ]
 }
 
-/// A page of a table. Describes the response, which is written as text without parsing the rows.
+/// A page of a table.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RowsAnswer {
     columns: Vec<ResultColumn>,

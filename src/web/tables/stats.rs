@@ -40,7 +40,7 @@ pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     let path = "/api/p/{pipeline}/tables/{table}/stats";
     vec![
         Endpoint::get(path, "tables.stats", "Shows minimum, maximum and null count of each column", stats)
-            .answers::<Answer>(200, "the statistics, from the files' footers")
+            .response::<Answer>(200, "the statistics, from the files' footers")
             .errors(&[
                 ErrorCode::PipelineNotFound,
                 ErrorCode::InvalidConfig,
@@ -95,7 +95,7 @@ fn stats(tables: &Tables, request: &mut Request) -> Result<Response, ApiError> {
 }
 
 fn answer(stats: Arc<Stats>, config: &ConfigStatus) -> Response {
-    Response::json(200, &Answer { stats, config: config.notable().cloned() })
+    Response::json(200, &Answer { stats, config: config.unless_applied().cloned() })
 }
 
 fn compute(tables: &Tables, pipeline: &Slug, table: &CatalogTable, selection: &Selection) -> Result<Stats, ApiError> {

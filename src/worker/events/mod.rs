@@ -89,7 +89,7 @@ pub fn read(body: &[u8], lake_bucket: &str) -> Result<EventBody, EventError> {
 /// Parses the content of a notification of SNS. The caller must have verified it.
 ///
 /// # Errors
-/// As [`read`]; another message of SNS, or of another kind, holds no events.
+/// Same as for [`read`]; another message of SNS, or of another kind, holds no events.
 pub fn read_message(message: &TopicMessage, lake_bucket: &str) -> Result<EventSummary, EventError> {
     if message.kind != TopicMessageKind::Notification {
         return Err(EventError::NoNotification { found: message.kind.name() });
@@ -104,7 +104,7 @@ pub fn read_message(message: &TopicMessage, lake_bucket: &str) -> Result<EventSu
 /// Parses a message of a queue, in which SNS may have wrapped it: who may send to the queue is for its policy to say.
 ///
 /// # Errors
-/// As [`read`] and [`read_message`]; also if all its events are of other buckets, or if it is too large.
+/// Same as for [`read`] and [`read_message`]; also if all its events are of other buckets, or if it is too large.
 pub fn read_queued(body: &str, lake_bucket: &str) -> Result<EventSummary, EventError> {
     if body.len() as u64 > EVENT_BYTES_MAX {
         return Err(EventError::TooLarge { bytes: body.len() });

@@ -61,7 +61,7 @@ fn jobs(api: &WorkerApi, text: &mut MetricsText) {
     .sample(&[("why", "refunded")], counts.refunded as f64)
     .sample(&[("why", "abandoned")], counts.abandoned as f64)
     .sample(&[("why", "lease_lost")], counts.lost as f64);
-    counter(text, "dead_entries_total", "Stream entries without a valid pipeline.", counts.dead);
+    counter(text, "dead_entries_total", "Stream entries without a valid pipeline.", counts.dead_letters);
     counter(text, "windows_fired_total", "Jobs created from debounce windows.", counts.fired);
     family(text, MetricKind::Counter, "event_records_total", "Records in event notifications.")
         .sample(&[("outcome", "accepted")], counts.events_accepted as f64)
@@ -119,7 +119,7 @@ fn queue(api: &WorkerApi, text: &mut MetricsText) {
             gauge(text, "queue_pending", "Claimed entries.", counts.pending);
             gauge(text, "queue_waiting", "Jobs waiting until they are due.", counts.waiting);
             gauge(text, "queue_windows", "Open debounce windows.", counts.windows);
-            gauge(text, "queue_dead", "Dead letters.", counts.dead);
+            gauge(text, "queue_dead", "Dead letters.", counts.dead_letters);
             let help = "How long the oldest due job has been due, including running jobs.";
             let oldest = oldest.unwrap_or_default().as_secs_f64();
             family(text, MetricKind::Gauge, "queue_oldest_seconds", help).sample(&[], oldest);

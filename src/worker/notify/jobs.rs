@@ -39,7 +39,7 @@ pub fn ended(shared: &WorkerShared, job: &Job) -> KvResult<()> {
     let recovered = notification(NotificationEvent::Recovered, &format!("{pipeline}: runs complete again"), "");
     let recovered = wanted.contains(&NotifyEvent::Recovered).then_some(&recovered);
     match (&job.error, &job.result) {
-        // Nobody but who started it needs to know.
+        // Only the person who started it is interested.
         _ if job.is_dry_run() => {}
         // A person wanted it.
         (Some(error), _) if error.code == RunErrorCode::Cancelled => {}

@@ -1272,7 +1272,7 @@ export interface components {
         Done: {
             ok: boolean;
         };
-        /** @description Describes a response, which is written as text. */
+        /** @description The results of a dashboard's panels. */
         DataAnswer: {
             /** @description By panel id; text panels have none. */
             panels: {
@@ -1471,7 +1471,7 @@ export interface components {
              */
             decimal: string;
             /**
-             * @description The byte between groups of three digits of a number; null: there is none.
+             * @description The byte between groups of three digits of a number; null: no separator.
              * @default null
              */
             thousands: string | null;
@@ -1991,7 +1991,7 @@ export interface components {
             line: number;
             /** @description Null if the whole record is rejected. */
             column: string | null;
-            /** @description The cell, cut. */
+            /** @description The cell, truncated. */
             value: string | null;
             reason: string;
             message: string;
@@ -2210,7 +2210,7 @@ export interface components {
             /** @description A hash of kind and URL. */
             id: string;
             kind: components["schemas"]["TargetKind"];
-            /** @description Host, and port unless it is the scheme's. */
+            /** @description Host, and port unless it is the scheme's default. */
             host: string;
         };
         /** @description The kinds of targets. */
@@ -2251,7 +2251,7 @@ export interface components {
             /** @description A hash of kind and URL. */
             id: string;
             kind: components["schemas"]["TargetKind"];
-            /** @description Host, and port unless it is the scheme's. */
+            /** @description Host, and port unless it is the scheme's default. */
             host: string;
             state: components["schemas"]["DeliveryState"];
             /**
@@ -2450,7 +2450,7 @@ export interface components {
             message: string;
             detail?: string | null;
         };
-        /** @description The first rows of a result. Describes the response, which is written as text without parsing the rows. */
+        /** @description The first rows of a result. */
         QueryAnswer: {
             columns: components["schemas"]["ResultColumn"][];
             /** @description A value per column for each row. */
@@ -2602,7 +2602,7 @@ export interface components {
         };
         /** @description A column that the config doesn't have. */
         ExtraColumn: {
-            /** @description As the header has it. */
+            /** @description As spelled in the header. */
             name: string;
             /**
              * Format: uint64
@@ -2610,7 +2610,7 @@ export interface components {
              */
             files: number;
         };
-        /** @description A page of a table. Describes the response, which is written as text without parsing the rows. */
+        /** @description A page of a table. */
         RowsAnswer: {
             columns: components["schemas"]["ResultColumn"][];
             /** @description As many values as there are columns, for each row. */
@@ -7402,7 +7402,7 @@ export interface operations {
                     key?: string | null;
                     /**
                      * Format: uint64
-                     * @description Maximum number of rows, and of rejects: 1 to 1000, 50 by default.
+                     * @description Maximum number of rows, and of rejects; 50 by default.
                      * @default null
                      */
                     limit?: number | null;

@@ -78,7 +78,7 @@ pub fn keys_of_a_window_are_bounded(f: &Fixture) {
         change(f, "trips", &some.iter().map(String::as_str).collect::<Vec<_>>());
     }
     change(f, "trips", &["7.csv", "4095.csv"]);
-    let ChangedKeys::These(kept) = keys(f, &fire(f, "trips").job_id) else { panic!("they are few enough") };
+    let ChangedKeys::Only(kept) = keys(f, &fire(f, "trips").job_id) else { panic!("they are few enough") };
     assert_eq!(kept, many.iter().cloned().collect());
     let all: Vec<&str> = many.iter().map(String::as_str).collect();
     change(f, "trips", &all);
@@ -92,7 +92,7 @@ pub fn keys_of_a_window_are_bounded(f: &Fixture) {
         change(f, "trips", &some.iter().map(String::as_str).collect::<Vec<_>>());
     }
     change(f, "other", &["a.csv"]);
-    assert!(matches!(keys(f, &fire(f, "trips").job_id), ChangedKeys::These(kept) if kept.len() == long.len()));
+    assert!(matches!(keys(f, &fire(f, "trips").job_id), ChangedKeys::Only(kept) if kept.len() == long.len()));
     change(f, "trips", &long.iter().map(String::as_str).collect::<Vec<_>>());
     change(f, "trips", &["x".repeat(1_000).as_str()]);
     assert_eq!(keys(f, &fire(f, "trips").job_id), ChangedKeys::All);
@@ -246,7 +246,7 @@ pub fn keys_racing_with_fires_reach_a_job(f: &Fixture) {
     }
     let mut found = BTreeSet::new();
     for job in &jobs {
-        let ChangedKeys::These(keys) = keys(f, job) else { panic!("nothing was lost") };
+        let ChangedKeys::Only(keys) = keys(f, job) else { panic!("nothing was lost") };
         for key in keys {
             assert!(found.insert(key.clone()), "`{key}` is in one window");
         }

@@ -80,7 +80,7 @@ pub fn only_idle_entries_are_reclaimed(f: &Fixture) {
     assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
     f.advance(seconds(15));
     assert_eq!(f.reclaim("b"), entry, "the same entry, with all its content");
-    assert_eq!(f.start("a", &entry), StartOutcome::NotMine);
+    assert_eq!(f.start("a", &entry), StartOutcome::NotClaimed);
     running(f.start("b", &entry));
 }
 

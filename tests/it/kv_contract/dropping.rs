@@ -37,7 +37,7 @@ pub fn claimed_job_of_dropped_pipeline_does_not_start(f: &Fixture) {
     let entry = f.claim("a");
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     let started = f.start("a", &entry);
-    assert!(matches!(started, StartOutcome::NotMine | StartOutcome::Dropped), "{started:?}");
+    assert!(matches!(started, StartOutcome::NotClaimed | StartOutcome::Dropped), "{started:?}");
     assert_eq!(f.shown(&job), None);
     is_empty(f);
 }
@@ -84,7 +84,7 @@ pub fn crashed_job_is_dropped_with_its_pipeline(f: &Fixture) {
     f.kv.drop_pipeline(&slug("trips")).unwrap();
     for entry in f.kv.reclaim("b", 10, IDLE).unwrap() {
         let started = f.start("b", &entry);
-        assert!(matches!(started, StartOutcome::NotMine | StartOutcome::Dropped), "{started:?}");
+        assert!(matches!(started, StartOutcome::NotClaimed | StartOutcome::Dropped), "{started:?}");
     }
     assert_eq!(f.shown(&job), None);
     is_empty(f);

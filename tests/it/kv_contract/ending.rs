@@ -155,7 +155,7 @@ pub fn job_is_visible_to_its_pipeline_only(f: &Fixture) {
 }
 
 pub fn counts_follow_each_step(f: &Fixture) {
-    let counts = |stream, pending, waiting| QueueCounts { stream, pending, waiting, windows: 0, dead: 0 };
+    let counts = |stream, pending, waiting| QueueCounts { stream, pending, waiting, windows: 0, dead_letters: 0 };
     assert_eq!(f.kv.counts().unwrap(), counts(0, 0, 0));
     f.enqueue("one");
     f.enqueue("two");
@@ -204,12 +204,12 @@ pub fn dead_letter_keeps_its_reason(f: &Fixture) {
     for (text, parts) in dead.iter().zip([["`not one` is not a job id", "red"], ["`job_id` is missing", "blue"]]) {
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     }
-    assert_eq!(f.kv.counts().unwrap(), QueueCounts { dead: 2, ..QueueCounts::default() });
+    assert_eq!(f.kv.counts().unwrap(), QueueCounts { dead_letters: 2, ..QueueCounts::default() });
     f.advance(IDLE + seconds(5));
     assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
     let unknown = lakemill::ports::jobs::Entry { id: EntryId("7-7".to_owned()), ..first };
     f.kv.dead_letter(&unknown, "it never was").unwrap();
-    assert_eq!(f.kv.counts().unwrap().dead, 2);
+    assert_eq!(f.kv.counts().unwrap().dead_letters, 2);
 }
 
 pub fn ping_succeeds(f: &Fixture) {

@@ -164,7 +164,7 @@ pub fn valid_and_invalid_entries_are_claimed(f: &Fixture) {
     f.kv.dead_letter(&entries[2], "two").unwrap();
     let start = running(f.start("a", &entries[1]));
     f.end(&start.lease);
-    assert_eq!((f.places(), f.kv.counts().unwrap().dead), ((0, 0, 0), 2));
+    assert_eq!((f.places(), f.kv.counts().unwrap().dead_letters), ((0, 0, 0), 2));
 }
 
 pub fn reused_job_id_does_not_affect_other_pipelines_job(f: &Fixture) {

@@ -231,7 +231,7 @@ impl Model {
         let started = start_from(&*f.kv, &name(consumer), &entry.id, &asked, ttl, 0);
         let pipeline = self.pipeline_of(job);
         if !self.is_pending(claim) {
-            assert_eq!(started, StartOutcome::NotMine);
+            assert_eq!(started, StartOutcome::NotClaimed);
             return;
         }
         let now = self.now;

@@ -65,7 +65,7 @@ fn client(address: &str) -> LoginScopes {
 /// Uses up the failures that an address has without a delay.
 fn use_up(f: &Fixture, address: &str) {
     for _ in 0..5 {
-        assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Try);
+        assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Allowed);
     }
 }
 
@@ -78,7 +78,7 @@ fn waits(f: &Fixture, address: &str, expected: u64) {
     f.advance(seconds(expected - 3));
     assert!(matches!(f.kv.admit(&client(address)).unwrap(), Admission::Wait(_)), "a try too early");
     f.advance(seconds(4));
-    assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Try, "after {expected} s");
+    assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Allowed, "after {expected} s");
 }
 
 pub fn login_waits_double_from_fifteen_seconds_to_fifteen_minutes(f: &Fixture) {
@@ -99,7 +99,7 @@ pub fn successful_login_clears_failures(f: &Fixture) {
     f.kv.record_success(&client("192.0.2.1")).unwrap();
     for _ in 0..3 {
         for _ in 0..4 {
-            assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Try);
+            assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Allowed);
         }
         f.kv.record_success(&client("192.0.2.1")).unwrap();
     }
@@ -112,7 +112,7 @@ pub fn login_failures_expire_after_an_hour(f: &Fixture) {
         f.kv.admit(&client("192.0.2.1")).unwrap();
     }
     f.advance(seconds(3_400));
-    assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Try);
+    assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Allowed);
     assert!(
         matches!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Wait(_)),
         "the hour counts from the last one"
@@ -125,7 +125,7 @@ pub fn login_failures_expire_after_an_hour(f: &Fixture) {
 /// Fails once from each address of `network` (its text up to the last group), until one is throttled; returns the
 /// number of failures.
 fn failures_until_a_wait(f: &Fixture, address_of: impl Fn(usize) -> String, most: usize) -> usize {
-    (0..most).take_while(|nth| f.kv.admit(&client(&address_of(*nth))).unwrap() == Admission::Try).count()
+    (0..most).take_while(|nth| f.kv.admit(&client(&address_of(*nth))).unwrap() == Admission::Allowed).count()
 }
 
 pub fn ipv6_networks_share_login_waits(f: &Fixture) {
@@ -134,9 +134,9 @@ pub fn ipv6_networks_share_login_waits(f: &Fixture) {
     assert!(matches!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Wait(_)));
     // Each from another /56 of the same /48, which has those ten failures already.
     assert_eq!(failures_until_a_wait(f, |nth| format!("2001:db8:0:{:x}00::1", nth + 1), 255), 10);
-    assert_eq!(f.kv.admit(&client("2001:db8:1::1")).unwrap(), Admission::Try, "another /48");
+    assert_eq!(f.kv.admit(&client("2001:db8:1::1")).unwrap(), Admission::Allowed, "another /48");
     f.advance(seconds(16));
-    assert_eq!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Try);
+    assert_eq!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Allowed);
 }
 
 pub fn all_addresses_share_a_short_login_wait(f: &Fixture) {
@@ -146,24 +146,24 @@ pub fn all_addresses_share_a_short_login_wait(f: &Fixture) {
         let Admission::Wait(wait) = f.kv.admit(&client("203.0.113.1")).unwrap() else { panic!("no wait") };
         assert!(wait <= seconds(10), "{wait:?}");
         f.advance(seconds(11));
-        assert_eq!(f.kv.admit(&client(&format!("203.0.113.{}", 10 + nth))).unwrap(), Admission::Try);
+        assert_eq!(f.kv.admit(&client(&format!("203.0.113.{}", 10 + nth))).unwrap(), Admission::Allowed);
     }
-    assert_eq!(f.kv.admit(&client("127.0.0.1")).unwrap(), Admission::Try, "this machine has its own count alone");
+    assert_eq!(f.kv.admit(&client("127.0.0.1")).unwrap(), Admission::Allowed, "this machine has its own count alone");
 }
 
 pub fn known_address_is_not_throttled_by_others(f: &Fixture) {
     for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
-        assert_eq!(f.kv.admit(&client(admin)).unwrap(), Admission::Try);
+        assert_eq!(f.kv.admit(&client(admin)).unwrap(), Admission::Allowed);
         f.kv.record_success(&client(admin)).unwrap();
     }
     failures_until_a_wait(f, |nth| format!("2001:db8:0:{nth:x}::1"), 256);
     failures_until_a_wait(f, |nth| format!("198.51.{}.{}", nth / 250, nth % 250), 1_000);
     for nth in 0..5 {
         f.advance(seconds(11));
-        assert_eq!(f.kv.admit(&client(&format!("192.0.2.{nth}"))).unwrap(), Admission::Try);
+        assert_eq!(f.kv.admit(&client(&format!("192.0.2.{nth}"))).unwrap(), Admission::Allowed);
     }
     for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
-        assert_eq!(f.open().admit(&client(admin)).unwrap(), Admission::Try, "{admin}");
+        assert_eq!(f.open().admit(&client(admin)).unwrap(), Admission::Allowed, "{admin}");
         f.kv.record_success(&client(admin)).unwrap();
         use_up(f, admin);
         assert!(matches!(f.kv.admit(&client(admin)).unwrap(), Admission::Wait(_)), "its own failures count");
@@ -174,7 +174,7 @@ pub fn known_address_is_not_throttled_by_others(f: &Fixture) {
 pub fn successful_logins_do_not_count_as_failures(f: &Fixture) {
     for nth in 0..150 {
         let address = client(&format!("198.51.100.{nth}"));
-        assert_eq!(f.kv.admit(&address).unwrap(), Admission::Try, "{nth}");
+        assert_eq!(f.kv.admit(&address).unwrap(), Admission::Allowed, "{nth}");
         f.kv.record_success(&address).unwrap();
     }
 }

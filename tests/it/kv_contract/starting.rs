@@ -115,7 +115,7 @@ pub fn job_running_elsewhere_is_unchanged(f: &Fixture) {
     assert_eq!(f.places(), (1, 1, 0), "the entry stays");
     assert_eq!(f.seen(&first.lease).attempt, 1, "no attempt is counted");
     assert_eq!(f.kv.heartbeat(&first.lease, IDLE * 4).unwrap(), HeartbeatReply::Held { cancelled: false });
-    assert_eq!(f.start("b", &entry), StartOutcome::NotMine, "the heartbeat took the entry back");
+    assert_eq!(f.start("b", &entry), StartOutcome::NotClaimed, "the heartbeat took the entry back");
     f.end(&first.lease);
     assert_eq!(f.places(), (0, 0, 0));
 }
@@ -123,15 +123,15 @@ pub fn job_running_elsewhere_is_unchanged(f: &Fixture) {
 pub fn entry_of_another_consumer_does_not_start(f: &Fixture) {
     let job = f.enqueue("trips");
     let entry = f.claim("a");
-    assert_eq!(f.start("b", &entry), StartOutcome::NotMine);
+    assert_eq!(f.start("b", &entry), StartOutcome::NotClaimed);
     let hold = f.kv.lock_pipeline(&job.pipeline, TTL, 0).unwrap().expect("no lock was taken");
     f.kv.release(&hold).unwrap();
     assert_eq!(f.shown(&job).unwrap(), job);
     let start = running(f.start("a", &entry));
     f.end(&start.lease);
-    assert_eq!(f.start("a", &entry), StartOutcome::NotMine, "the entry was acknowledged");
+    assert_eq!(f.start("a", &entry), StartOutcome::NotClaimed, "the entry was acknowledged");
     let unknown = EntryId("1-1".to_owned());
-    assert_eq!(start_from(&*f.kv, "a", &unknown, &job.message(), TTL, 0), StartOutcome::NotMine);
+    assert_eq!(start_from(&*f.kv, "a", &unknown, &job.message(), TTL, 0), StartOutcome::NotClaimed);
 }
 
 pub fn lost_starts_are_counted(f: &Fixture) {
@@ -248,7 +248,7 @@ pub fn start_repeated_after_a_lost_reply_counts_once(f: &Fixture) {
     let another = StartRequest { token: "another", ..request };
     assert_eq!(f.kv.start(&another).unwrap(), StartOutcome::RunningElsewhere);
     f.end(&first.lease);
-    assert_eq!(f.kv.start(&request).unwrap(), StartOutcome::NotMine, "its hold is over");
+    assert_eq!(f.kv.start(&request).unwrap(), StartOutcome::NotClaimed, "its hold is over");
 }
 
 pub fn lost_attempt_is_refunded_unless_restarted(f: &Fixture) {

@@ -265,7 +265,7 @@ impl Oracle {
             }
             any |= !expected.accepted.is_empty();
         }
-        any && matches!(keys, ChangedKeys::These(_))
+        any && matches!(keys, ChangedKeys::Only(_))
     }
 
     fn expect(&self, world: &World, config: &TableConfig, options: RunOptions<'_>, before: &Objects) -> Expected {
@@ -288,7 +288,7 @@ impl Oracle {
         let (mut accepted, mut archived, mut read) = (was.accepted.clone(), was.archived.clone(), BTreeSet::new());
         let known: BTreeSet<&String> = was.accepted.keys().chain(current.keys()).collect();
         let is_seen = |key: &str| match options.changed {
-            Some(ChangedKeys::These(keys)) => keys.contains(key),
+            Some(ChangedKeys::Only(keys)) => keys.contains(key),
             Some(ChangedKeys::All) | None => true,
         };
         for key in known.into_iter().filter(|key| key.starts_with(options.prefix) && is_seen(key)) {

@@ -65,7 +65,7 @@ fn send_to_reaper(line: &str) {
 pub trait Reaped {
     /// Like [`Command::spawn`], in a group of its own.
     fn spawn_reaped(&mut self) -> io::Result<Child>;
-    /// As [`Command::output`].
+    /// Like [`Command::output`].
     fn output_reaped(&mut self) -> io::Result<Output>;
 }
 

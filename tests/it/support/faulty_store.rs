@@ -109,7 +109,7 @@ impl FaultyStore {
     }
 
     /// A store that reports to be remote, and answers no GET of the lake before `wanted` are in progress.
-    pub fn far_away(inner: Arc<dyn ObjectStore>, wanted: usize) -> Self {
+    pub fn remote(inner: Arc<dyn ObjectStore>, wanted: usize) -> Self {
         let under_way = Mutex::new(InFlightGuard { wanted, ..InFlightGuard::default() });
         Self { far: Some(RemoteCounters { under_way, changed: Condvar::new() }), ..Self::new(inner) }
     }
@@ -390,10 +390,10 @@ impl ObjectStore for FaultyStore {
         file: &Path,
         sha256: &str,
         lease: &'s dyn Lease,
-        go_on: &(dyn Fn() -> bool + Sync),
+        keep_going: &(dyn Fn() -> bool + Sync),
     ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
         self.call(bucket, key, |_| {})?;
-        let staged = self.inner.stage_file(bucket, key, file, sha256, lease, go_on)?;
+        let staged = self.inner.stage_file(bucket, key, file, sha256, lease, keep_going)?;
         let faulty = |inner| Box::new(FaultyStaged { store: self, bucket, key: key.to_owned(), inner });
         Ok(staged.map(|inner| {
             self.staged.lock().unwrap().push(key.to_owned());

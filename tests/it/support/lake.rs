@@ -201,9 +201,9 @@ impl Lake {
         Self { store: FaultyStore::new(self.memory.clone()), ..self }
     }
 
-    /// The same objects in a remote store; see [`FaultyStore::far_away`].
-    pub fn far_away(self, wanted: usize) -> Self {
-        Self { store: FaultyStore::far_away(self.memory.clone(), wanted), ..self }
+    /// The same objects in a remote store; see [`FaultyStore::remote`].
+    pub fn remote(self, wanted: usize) -> Self {
+        Self { store: FaultyStore::remote(self.memory.clone(), wanted), ..self }
     }
 
     pub fn key(&self, source: &str) -> String {

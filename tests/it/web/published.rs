@@ -18,7 +18,7 @@ use crate::support::site::{Site, await_that, slug};
 fn log(site: &Site, pipeline: &str) -> DeltaLog {
     let slug = slug(pipeline);
     let table = TableStore::new(&*site.store, &slug, "t");
-    await_that("the log matches the manifest", || published_log(&table).unwrap() == PublishedLog::Sound);
+    await_that("the log matches the manifest", || published_log(&table).unwrap() == PublishedLog::Intact);
     let prefix = format!("{}_delta_log/", table_prefix(&slug, "t"));
     let read = |key: String| {
         let mut bytes = Vec::new();

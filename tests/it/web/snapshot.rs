@@ -144,7 +144,7 @@ fn queries_with_slow_files_release_their_child_and_time_out() {
     let browser = Browser { address: web.address(), ..trips.browser.clone() };
     std::thread::scope(|scope| {
         let slow = || browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" }));
-        // As many as there are processes.
+        // One for each SQL process.
         let slow = [(); 4].map(|()| scope.spawn(slow));
         await_that("files to be fetched", || fetching.load(Ordering::SeqCst));
         assert_eq!(query(&browser, "SELECT 1")["rows"], json!([[1]]));

@@ -105,7 +105,7 @@ fn entry_that_is_no_job_is_a_failure() {
     let site = Site::new(Kind::Fleet);
     xadd(&site, &["job_id", "x", "pipeline", "../p"]);
     assert_exits_with(site.one_shot("--drain", &[]), 1);
-    assert_eq!(site.kv.counts().unwrap().dead, 1);
+    assert_eq!(site.kv.counts().unwrap().dead_letters, 1);
 }
 
 fn stop_signal_ends_a_drain_after_its_job_with_a_distinct_exit_status(site: Site) {

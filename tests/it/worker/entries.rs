@@ -72,7 +72,7 @@ fn entry_without_a_valid_pipeline_becomes_a_dead_letter() {
     xadd(&site, &["job_id", "good", "pipeline", "p"]);
     let _worker = site.worker();
     assert_eq!(site.await_end(&job("p", "good")).status, JobStatus::Completed);
-    await_that("the dead to be counted", || site.kv.counts().unwrap().dead == 8);
+    await_that("the dead to be counted", || site.kv.counts().unwrap().dead_letters == 8);
     let counts = site.kv.counts().unwrap();
     assert_eq!((counts.stream, counts.pending), (0, 0));
     assert_eq!(site.records("p").len(), 1);

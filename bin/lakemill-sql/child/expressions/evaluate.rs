@@ -159,7 +159,7 @@ impl DuckEvaluator {
         }
         if failed.is_empty() {
             return Err(EngineFailure::Other(format!(
-                "an expression failed, but on no row that could be found: {first}"
+                "an expression failed for the batch, but for none of its rows: {first}"
             )));
         }
         failed.sort_unstable();

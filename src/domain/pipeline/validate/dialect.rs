@@ -182,7 +182,7 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
         report.push(InvalidValue, &at.key("skip_rows_after_header"), message);
     }
     if csv.footer_values.is_some() && csv.skip_footer_rows == 0 {
-        let message = "no footer is skipped, since `skip_footer_rows` is 0; set it to the longest footer's records";
+        let message = "no footer is skipped, since `skip_footer_rows` is 0; set it to the number of records of the longest footer";
         report.push(InvalidValue, &at.key("footer_values"), message);
     }
     for (index, token) in csv.false_values.iter().enumerate() {

@@ -53,19 +53,19 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
         if finding.kind != ProblemKind::WrongType && wrong_types.contains(finding.at.as_str()) {
             continue;
         }
-        match finding.then {
+        match finding.action {
             NodeAction::Keep => report.push_always(finding.kind, &finding.at, finding.message),
             NodeAction::Cut(length) => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 cut(value, &finding.at, length);
             }
-            NodeAction::Judge => patterns.push((finding.at, finding.message)),
+            NodeAction::DeferToRules => patterns.push((finding.at, finding.message)),
             NodeAction::Replace => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 report.replace(&finding.at);
                 take_out(value, &finding.at);
             }
-            NodeAction::Lacks(member) => {
+            NodeAction::MissingMember(member) => {
                 report.push_always(finding.kind, &finding.at, finding.message);
                 report.replace(&finding.at.key(&member));
             }
@@ -93,9 +93,9 @@ enum NodeAction {
     /// Replaced by its default.
     Replace,
     /// Kept, since other rules report it better; reported if none does.
-    Judge,
+    DeferToRules,
     /// A member is missing.
-    Lacks(String),
+    MissingMember(String),
     /// Removed.
     Drop,
 }
@@ -104,7 +104,7 @@ struct Finding {
     kind: ProblemKind,
     at: Pointer,
     message: String,
-    then: NodeAction,
+    action: NodeAction,
 }
 
 /// Removes the member, or replaces an item of an array by an empty one, so that the others keep their indices.
@@ -143,7 +143,7 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
     let at = Pointer::from(error.instance_path().as_str());
     let value = error.instance().as_ref();
     let node = node_around(schema(), error);
-    let mut add = |kind, at: Pointer, message: String, then| out.push(Finding { kind, at, message, then });
+    let mut add = |kind, at: Pointer, message: String, action| out.push(Finding { kind, at, message, action });
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known: Vec<&str> = node["properties"].as_object().into_iter().flatten().map(|(k, _)| &**k).collect();
@@ -163,7 +163,7 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
                 ProblemKind::MissingField,
                 at,
                 format!("missing field `{name}` ({about})"),
-                NodeAction::Lacks(name.into()),
+                NodeAction::MissingMember(name.into()),
             );
         }
         ValidationErrorKind::Type { kind } => {
@@ -196,20 +196,20 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
         }
         ValidationErrorKind::MaxLength { limit } => {
             // The rules of the dialect have better messages for single characters.
-            let then = if *limit <= 8 { NodeAction::Judge } else { NodeAction::Replace };
+            let action = if *limit <= 8 { NodeAction::DeferToRules } else { NodeAction::Replace };
             let found = value.as_str().map_or(0, |s| s.chars().count());
-            add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"), then);
+            add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"), action);
         }
         ValidationErrorKind::MinItems { limit } => {
             let message = format!("expected at least {limit} item, found an empty array");
             add(ProblemKind::InvalidValue, at, message, NodeAction::Keep);
         }
         ValidationErrorKind::MinLength { .. } => {
-            add(ProblemKind::InvalidValue, at, "expected text, found an empty string".into(), NodeAction::Judge);
+            add(ProblemKind::InvalidValue, at, "expected text, found an empty string".into(), NodeAction::DeferToRules);
         }
         ValidationErrorKind::Pattern { pattern } => {
             let message = format!("expected text that matches `{pattern}`, found {}", quoted(&value.to_string()));
-            add(ProblemKind::InvalidValue, at, message, NodeAction::Judge);
+            add(ProblemKind::InvalidValue, at, message, NodeAction::DeferToRules);
         }
         // The schema uses no other keyword; if it ever does, the document is refused.
         _ => add(ProblemKind::InvalidValue, at, error.to_string(), NodeAction::Replace),
@@ -253,7 +253,7 @@ fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<
     } else {
         other_choice(value, &choices)
     };
-    out.push(Finding { kind, at, message, then: NodeAction::Replace });
+    out.push(Finding { kind, at, message, action: NodeAction::Replace });
 }
 
 /// A value outside the choices.

@@ -295,7 +295,7 @@ pub fn check_format(pattern: &str, text: &str) {
     }
 }
 
-/// As [`check_format`], for patterns that must have a layout.
+/// Like [`check_format`], for patterns that must have a layout.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_layout(pattern: &str, text: &str) {
     let mut format = DateTimeFormat::new(pattern, b'.');

@@ -34,7 +34,7 @@ impl ZoneName {
     }
 
     /// Whether this is the abbreviation of `zone` at the local time `seconds` (since 1970) with `offset`.
-    fn is_called(self, zone: &TimeZone, seconds: i64, offset: Offset) -> bool {
+    fn applies_at(self, zone: &TimeZone, seconds: i64, offset: Offset) -> bool {
         let ZoneName::Abbreviation(name) = self else { return true };
         let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
         Timestamp::from_second(seconds - i64::from(offset.seconds()))
@@ -101,11 +101,11 @@ fn constant_offset(zone: &TimeZone, day: i64) -> Option<i32> {
 fn exact(zone: &TimeZone, local: i64, named: Option<ZoneName>) -> Result<i32, FaultKind> {
     let seconds = within_calendar(local).div_euclid(MICROS_PER_SECOND);
     let local = Timestamp::from_second(seconds).map_err(|_| FaultKind::OutOfRange)?;
-    let is_called = |offset| named.is_none_or(|name| name.is_called(zone, seconds, offset));
+    let applies_at = |offset| named.is_none_or(|name| name.applies_at(zone, seconds, offset));
     match zone.to_ambiguous_timestamp(Offset::UTC.to_datetime(local)).offset() {
-        AmbiguousOffset::Unambiguous { offset } if is_called(offset) => Ok(offset.seconds()),
+        AmbiguousOffset::Unambiguous { offset } if applies_at(offset) => Ok(offset.seconds()),
         AmbiguousOffset::Unambiguous { .. } => Err(FaultKind::ZoneName),
-        AmbiguousOffset::Fold { before, after } => match (is_called(before), is_called(after)) {
+        AmbiguousOffset::Fold { before, after } => match (applies_at(before), applies_at(after)) {
             (true, true) => Err(FaultKind::AmbiguousLocal),
             (true, false) => Ok(before.seconds()),
             (false, true) => Ok(after.seconds()),

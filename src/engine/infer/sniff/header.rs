@@ -52,7 +52,7 @@ pub fn detect(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) 
     }
     let cell = |at: usize| String::from_utf8_lossy(&first[at]).into_owned();
     if !against.is_empty() && years(first, &own) {
-        return verdict(true, "it has names, and years that name columns".into());
+        return verdict(true, "it has column names, some of which are years".into());
     }
     if speaks_for.len() > against.len() {
         let why = format!(

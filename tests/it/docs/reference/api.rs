@@ -113,7 +113,7 @@ fn request(fields: &Fields<'_>, operation: &Value) -> String {
 }
 
 fn answers(fields: &Fields<'_>, operation: &Value) -> String {
-    let mut out = "| answer | what | body |\n|---|---|---|\n".to_owned();
+    let mut out = "| status | description | body |\n|---|---|---|\n".to_owned();
     for (status, response) in operation["responses"].as_object().unwrap() {
         let said = text(response, "description");
         let is_code = |name: &str| ErrorCode::ALL.iter().any(|code| code.as_str() == name);

@@ -204,11 +204,13 @@ impl<'a> Fields<'a> {
             return texts.join(", ");
         }
         if let Some(branches) = branches(node) {
-            return either(branches.iter().map(|branch| self.ty(branch)));
+            return joined_with_or(branches.iter().map(|branch| self.ty(branch)));
         }
         match &node["type"] {
             Value::String(ty) => self.named(ty, node),
-            Value::Array(types) => either(types.iter().filter_map(Value::as_str).map(|ty| self.named(ty, node))),
+            Value::Array(types) => {
+                joined_with_or(types.iter().filter_map(Value::as_str).map(|ty| self.named(ty, node)))
+            }
             _ => "any JSON".into(),
         }
     }
@@ -301,7 +303,7 @@ fn shared(variants: &[Value]) -> BTreeSet<String> {
 }
 
 /// `a, b or c`, each once; null comes last, and a number covers whole numbers.
-fn either(types: impl Iterator<Item = String>) -> String {
+fn joined_with_or(types: impl Iterator<Item = String>) -> String {
     let mut choices: Vec<String> = Vec::new();
     for types in types {
         // A text that contains a choice is not split.

@@ -163,7 +163,7 @@ fn queue(found: &Found) -> Vec<Violation> {
         ("pending", counts.pending),
         ("waiting", counts.waiting),
         ("windows", counts.windows),
-        ("dead", counts.dead),
+        ("dead", counts.dead_letters),
         ("active", found.active),
     ];
     let left = places.into_iter().filter(|(_, count)| *count > 0);

@@ -281,7 +281,7 @@ impl Schedule for SimKv {
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {
         let released = self.call("release_due", Kind::Tick, |kv| {
-            if self.world.mutation == Mutation::DropsWhatIsDue && self.world.scheduler.happens(20) {
+            if self.world.mutation == Mutation::DropsDueJobs && self.world.scheduler.happens(20) {
                 self.raw("DELETE FROM jobs WHERE due_ms IS NOT NULL", []);
             }
             kv.release_due(limit)

@@ -110,7 +110,7 @@ fn deliberate_bugs_are_detected() {
         Mutation::AcknowledgesFirst,
         Mutation::OverwritesRecords,
         Mutation::ForgetsEvents,
-        Mutation::DropsWhatIsDue,
+        Mutation::DropsDueJobs,
         Mutation::LateWritesUnchecked,
     ] {
         let (failed, _) = play_all(0..MUTATION_SEEDS, mutation, 1);

@@ -38,7 +38,7 @@ pub enum Mutation {
     /// An event is acknowledged before its window is extended; a crash loses it.
     ForgetsEvents,
     /// Waiting jobs are dropped when they are due.
-    DropsWhatIsDue,
+    DropsDueJobs,
     /// A write that arrives late overwrites the object, regardless of its precondition.
     LateWritesUnchecked,
 }

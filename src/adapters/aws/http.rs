@@ -1,4 +1,4 @@
-//! Requests for credentials and certificates, and their answers.
+//! Requests for credentials and certificates, and their responses.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::config::Secret;
 use crate::domain::text::clipped;
 use crate::system::http_client::{self, TextResponse};
 
-/// For the whole of an attempt: an answer is small, and local but for STS.
+/// For a whole attempt: responses are small, and local except those of STS.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(5);
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
-const ANSWER_BYTES_MAX: u64 = 256 << 10;
+const RESPONSE_BYTES_MAX: u64 = 256 << 10;
 
 /// A small request.
 #[derive(Default)]
@@ -29,11 +29,11 @@ pub(super) struct SmallRequest<'a> {
 }
 
 /// Sends small requests.
-pub(super) struct Answers {
+pub(super) struct HttpClient {
     agent: Agent,
 }
 
-impl Answers {
+impl HttpClient {
     pub(super) fn new(client: ConfigBuilder<AgentScope>) -> Self {
         let config = client
             .timeout_connect(Some(CONNECT_TIME_MAX))
@@ -47,11 +47,11 @@ impl Answers {
     ///
     /// # Errors
     /// No such response after several attempts.
-    pub(super) fn ask(&self, question: &SmallRequest<'_>) -> Result<TextResponse, String> {
+    pub(super) fn send(&self, request: &SmallRequest<'_>) -> Result<TextResponse, String> {
         let response = http_client::with_retries(|| {
-            let SmallRequest { method, url, headers, body } = question;
-            let request = http_client::request(method, url, headers.iter().copied(), body.as_bytes())?;
-            http_client::send(&self.agent, request, ANSWER_BYTES_MAX)
+            let SmallRequest { method, url, headers, body } = request;
+            let built = http_client::request(method, url, headers.iter().copied(), body.as_bytes())?;
+            http_client::send(&self.agent, built, RESPONSE_BYTES_MAX)
                 .map_err(|error| error + &by_proxy(self.agent.config().proxy()))
         })?;
         match response.is_unavailable() {
