@@ -1,10 +1,10 @@
 import { test as base } from "@playwright/test";
 import { fleet, type Fleet } from "./support/fleet";
-import { ofWorker } from "./support/instance";
+import { workerFixture } from "./support/instance";
 import { Api, expect, Watch } from "./support/test";
 
 const test = base.extend<object, { site: Fleet }>({
-  site: ofWorker(fleet, 120_000),
+  site: workerFixture(fleet, 120_000),
 });
 
 test("on Redis and S3 the sample is created, watched live, queried and shown as a dashboard", async ({

@@ -266,7 +266,7 @@ export function movePanel(document: Document, id: string, to: number): void {
   visit(document, {
     Node: (_, one) => {
       if (isAlias(one) && !seen.has(one.source))
-        throw new EditError(`the panel ${id} is used by others; move it in the YAML`);
+        throw new EditError(`the panel ${id} is referenced by other panels; move it in the YAML`);
       if ("anchor" in one && typeof one.anchor === "string") seen.add(one.anchor);
     },
   });

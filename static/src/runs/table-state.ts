@@ -185,7 +185,7 @@ export interface PipelineState {
   tone: StateTone;
   label: string;
   sentence: string;
-  /** More sentences. */
+  /** Further sentences, shown after the first. */
   more: string[];
   /** The next steps of all of them, the most important first. */
   actions: StateAction[];

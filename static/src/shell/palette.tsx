@@ -10,7 +10,7 @@ import "./palette.css";
 const SHOWN_MAX = 50;
 const RECENT_MAX = 20;
 /** Maximum number of pipelines whose contents are loaded. */
-const INSIDE_MAX = 4;
+const CONTENTS_MAX = 4;
 
 const recent = persisted<string[]>("palette.recent", [], isStrings);
 
@@ -38,7 +38,12 @@ function useMatchingCommands(text: string, here: string | undefined): Command[] 
     const named = pipelines.map(({ slug, title }) => ({ id: slug, label: slug, also: title ?? "" }));
     const words = text.trim().split(/\s+/).filter(Boolean);
     const wanted = words.flatMap((word) => ranked(named, word, [], 2).map(({ id }) => id));
-    return referredPipelines(pipelines.length <= INSIDE_MAX ? named.map(({ id }) => id) : [], here, wanted, INSIDE_MAX);
+    return referredPipelines(
+      pipelines.length <= CONTENTS_MAX ? named.map(({ id }) => id) : [],
+      here,
+      wanted,
+      CONTENTS_MAX,
+    );
   }, [pipelines, here, text]);
   const inside = usePipelineContents(slugs);
   return ranked(commands(pipelines, inside, here), text, recent.value, SHOWN_MAX);

@@ -20,7 +20,7 @@ async function packed(file: Blob, onPacked: (bytes: number) => void): Promise<Bl
   throw new ApiFailure(
     413,
     "payload_too_large",
-    `compressed, the file has ${bytes(body.size)}; at most ${bytes(UPLOAD_BYTES_MAX)} are taken`,
+    `the compressed file has ${bytes(body.size)}; the limit is ${bytes(UPLOAD_BYTES_MAX)}`,
   );
 }
 

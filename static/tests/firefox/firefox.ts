@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import puppeteer, { type Browser, type ElementHandle, type Page } from "puppeteer-core";
-import { instance, ofWorker, type Instance } from "../support/instance";
+import { instance, workerFixture, type Instance } from "../support/instance";
 import { spawnOwned, type Owned } from "../support/owned";
 import { Api, expect } from "../support/test";
 
@@ -193,7 +193,7 @@ interface WorkerFixtures {
 }
 
 export const test = base.extend<Fixtures, WorkerFixtures>({
-  site: ofWorker(instance, 90_000),
+  site: workerFixture(instance, 90_000),
   firefox: [
     async ({}, use) => {
       const { browser, close } = await start();

@@ -24,7 +24,7 @@ export interface Instance {
 }
 
 /** A fixture of Playwright: what `start` starts, once for each of its workers. */
-export function ofWorker<T extends { remove: () => Promise<void> }>(start: () => Promise<T>, timeout: number) {
+export function workerFixture<T extends { remove: () => Promise<void> }>(start: () => Promise<T>, timeout: number) {
   const started = async ({}: object, use: (value: T) => Promise<void>) => {
     const value = await start();
     await use(value);

@@ -1,7 +1,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import { test as base, expect, type APIRequestContext, type Page, type Request } from "@playwright/test";
 import { readFile } from "node:fs/promises";
-import { instance, ofWorker, type Instance } from "./instance";
+import { instance, workerFixture, type Instance } from "./instance";
 
 export { expect, type Page };
 
@@ -128,7 +128,7 @@ interface WorkerFixtures {
 }
 
 export const test = base.extend<Fixtures, WorkerFixtures>({
-  site: ofWorker(instance, 90_000),
+  site: workerFixture(instance, 90_000),
   baseURL: async ({ site }, use) => use(site.url),
   watch: async ({ page }, use) => {
     const watch = new Watch(page);

@@ -77,7 +77,7 @@ export function sampled(files: readonly File[]): File[] {
   return [...new Set(places)].flatMap((at) => files[at] ?? []);
 }
 
-/** Uploads samples, the first of them of the first file. They are passed to `onStaged` one by one. */
+/** Uploads samples, starting with the first file, and passes each to `onStaged`. */
 export async function stage(
   source: Source,
   onStaged: (staged: Staged) => void,

@@ -52,7 +52,7 @@ interface Props {
   name: string | undefined;
   taken: ReadonlySet<string>;
   locked: boolean;
-  /** The table's files are where its name says. */
+  /** The name can't be changed: the table's files are in the folder of that name. */
   nameLocked: boolean;
   onDraft: (table: TableDraft) => void;
 }

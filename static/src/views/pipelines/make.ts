@@ -8,7 +8,7 @@ export const SAMPLE_SLUG = "flights";
 /** Creates the sample and enqueues its first run, which would otherwise start some seconds later. */
 export async function makeSample(cache: QueryClient, slug: string): Promise<void> {
   await ask(api.POST("/api/pipelines", { body: { slug, template: "flights" } }));
-  // Without it the automatic run follows anyway.
+  // If this fails, the automatic run starts anyway.
   await ask(api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: {} } })).catch(
     () => undefined,
   );
