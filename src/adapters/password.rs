@@ -8,9 +8,10 @@
 
 use std::fmt;
 
+use argon2::password_hash::PasswordHasher;
 use argon2::password_hash::phc;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use parking_lot::Mutex;
 
 /// Parameters of new hashes, as OWASP recommends: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
@@ -102,9 +103,28 @@ impl PasswordHash {
     /// Whether it is the hash of `password`; compares in constant time.
     pub fn verify(&self, password: &str) -> bool {
         // A longer input can't match, and would cost time.
-        password.len() <= PASSWORD_BYTES_MAX && Argon2::default().verify_password(password.as_bytes(), &self.0).is_ok()
+        password.len() <= PASSWORD_BYTES_MAX && self.matches(password.as_bytes()).unwrap_or(false)
+    }
+
+    /// `None` if the parameters can't be used.
+    fn matches(&self, password: &[u8]) -> Option<bool> {
+        let params = Params::try_from(&self.0).ok()?;
+        let (salt, expected) = (self.0.salt.as_ref()?, self.0.hash.as_ref()?);
+        let mut found = vec![0; expected.len()];
+        let mut blocks = BLOCKS.lock().pop().unwrap_or_default();
+        blocks.resize(params.m_cost() as usize, Block::new());
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let hashed = argon2.hash_password_into_with_memory(password, salt.as_ref(), &mut found, &mut blocks);
+        BLOCKS.lock().push(blocks);
+        hashed.ok()?;
+        // Compares in constant time.
+        Some(phc::Output::new(&found).ok()? == *expected)
     }
 }
+
+/// Memory of earlier checks: one block for each that ran at once. Freed, it would stay with the allocator's arena of each
+/// thread that ever checked a password.
+static BLOCKS: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
 impl fmt::Display for PasswordHash {
     /// The PHC string; a secret, since it allows guessing passwords offline.
@@ -230,6 +250,17 @@ mod tests {
         }
         assert_ne!(PasswordHash::of("correct horse").unwrap(), hash, "salts differ");
         assert_eq!(format!("{hash:?}"), "PasswordHash(…)");
+    }
+
+    #[test]
+    fn checks_of_many_threads_share_their_memory() {
+        let hash = PasswordHash::of("correct horse").unwrap();
+        for _ in 0..8 {
+            let hash = hash.clone();
+            assert!(std::thread::spawn(move || hash.verify("correct horse")).join().unwrap());
+        }
+        // Tests that run beside this one may check passwords, too.
+        assert!((1..=4).contains(&BLOCKS.lock().len()));
     }
 
     #[test]

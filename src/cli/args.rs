@@ -283,7 +283,7 @@ pub struct JobsArgs {
     /// The pipeline
     #[arg(value_name = "SLUG", value_parser = Slug::parse, required_unless_present = "all")]
     pub pipeline: Option<Slug>,
-    /// Jobs of all pipelines, of at most 1,000
+    /// Jobs of all pipelines
     #[arg(long, conflicts_with_all = ["pipeline", "follow"])]
     pub all: bool,
     /// Only failed jobs

@@ -6,12 +6,13 @@ use url::Url;
 
 use super::env::{Expected, Var, VariableReader};
 use super::secret::Secret;
+use super::sentinel::{SENTINEL_URL_FORM, SentinelUrl};
 use super::values::absolute_path;
 
 /// `KV_URL`, required. May come from a file, since it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KvConfig {
-    /// `redis://…` or `rediss://…`, the whole URL.
+    /// `redis://…`, `rediss://…` or the same with `+sentinel`, the whole URL.
     Redis(Secret),
     /// `sqlite:///…`: a file of this machine.
     Sqlite(PathBuf),
@@ -31,7 +32,9 @@ impl KvConfig {
 
 fn parse(text: &str) -> Result<KvConfig, Expected> {
     let expected = || {
-        "`redis://[user][:password@]host[:port][/db]`, `rediss://…` or `sqlite:///…` with an absolute path".to_owned()
+        format!(
+            "`redis://[user][:password@]host[:port][/db]`, `rediss://…`, {SENTINEL_URL_FORM} or `sqlite:///…` with an absolute path"
+        )
     };
     if let Some(path) = text.strip_prefix("sqlite://") {
         return absolute_path(path).map(KvConfig::Sqlite).map_err(|_| expected());
@@ -40,6 +43,9 @@ fn parse(text: &str) -> Result<KvConfig, Expected> {
 }
 
 fn is_redis(text: &str) -> bool {
+    if SentinelUrl::is_one(text) {
+        return SentinelUrl::parse(text).is_some();
+    }
     let Ok(url) = Url::parse(text) else { return false };
     let database = url.path().trim_start_matches('/');
     matches!(url.scheme(), "redis" | "rediss")

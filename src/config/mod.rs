@@ -15,6 +15,7 @@ mod notify;
 mod object_store;
 mod operator;
 mod secret;
+mod sentinel;
 mod server;
 mod values;
 mod web;
@@ -35,6 +36,7 @@ pub use object_store::{
 };
 pub use operator::{OperatorConfig, RunConfig};
 pub use secret::Secret;
+pub use sentinel::{SENTINEL_URL_FORM, SentinelUrl};
 pub use server::{AddressRange, ListenConfig, ServerConfig};
 pub use values::bucket as bucket_name;
 pub use web::{SessionConfig, WebConfig};

@@ -120,6 +120,8 @@ pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
 pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 /// Active jobs of a pipeline that its history shows.
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
+/// Ended jobs in the index of all pipelines, about 250 bytes each in Redis.
+pub const ENDED_JOBS_INDEXED_MAX: usize = 250_000;
 /// Objects of a pipeline that is exported or imported.
 pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
 /// Largest archive to import, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower limit.

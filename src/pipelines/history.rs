@@ -1,62 +1,34 @@
 //! The jobs of a pipeline, newest first: active ones from the key-value store, ended ones from their records.
 //!
-//! Jobs are ordered by the time they were enqueued. Generated ids (UUIDv7) contain it, so a page needs one listing and the
-//! records shown, however many there are. For other ids only the record has it, which is not newer than its object: such
-//! records are read as long as they could belong to the page.
+//! A page needs the records shown and their positions, which the index of ended jobs has. Where it lacks any, the records
+//! are listed: generated ids (UUIDv7) contain their position; for other ids only the record has it, which is not newer than
+//! its object, so such records are read as long as they could belong to the page.
 //!
 //! Invariant: a job that is active when reading begins is found, even if it ends meanwhile: active jobs are read first. If
 //! both have a job, the record counts.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
-use std::fmt;
 use std::io::Read;
-use std::str::FromStr;
 
-use crate::domain::job::{Job, JobId};
+use parking_lot::Mutex;
+
+use crate::domain::job::{Job, JobId, JobPosition};
 use crate::domain::layout::{job_record_key, job_records_prefix};
 use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, JOB_RECORD_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
+use crate::ports::job_index::{Coverage, EndedFilter, JobIndex};
 use crate::ports::jobs::JobRegistry;
 use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
 
-/// Job records read concurrently for a page of a history, and their total bytes; a single record may be larger.
-const HISTORY_READERS_MAX: usize = 8;
-const HISTORY_READ_BYTES_MAX: u64 = 64 << 20;
-
-/// A position in the order of jobs. Clients get and return it as text (`<ms>-<job id>`).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HistoryCursor {
-    /// Milliseconds since 1970.
-    at_ms: i64,
-    job_id: JobId,
-}
-
-/// A malformed [`HistoryCursor`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not a cursor: expected `next` of the previous page")]
-pub struct CursorError {
-    pub found: String,
-}
-
-impl fmt::Display for HistoryCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.at_ms, self.job_id)
-    }
-}
-
-impl FromStr for HistoryCursor {
-    type Err = CursorError;
-
-    fn from_str(text: &str) -> Result<Self, CursorError> {
-        let parts = text.split_once('-').and_then(|(at, id)| Some((at.parse().ok()?, JobId::parse(id).ok()?)));
-        let (at_ms, job_id) = parts.ok_or_else(|| CursorError { found: crate::domain::text::clipped(text) })?;
-        Ok(Self { at_ms, job_id })
-    }
-}
+/// Job records read concurrently.
+const READERS_MAX: usize = 8;
+/// Of records with more bytes a process reads one at a time.
+const LARGE_RECORD_BYTES: u64 = 8 << 20;
+static LARGE_RECORD: Mutex<()> = Mutex::new(());
 
 /// A page of jobs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -64,7 +36,7 @@ pub struct Page {
     /// Without the accounting by source, which [`record`] has.
     pub jobs: Vec<Job>,
     /// The cursor of the next page; `None` on the last one.
-    pub next: Option<HistoryCursor>,
+    pub next: Option<JobPosition>,
     /// Objects that were skipped because they are not records of jobs, with the reason.
     pub unreadable: Vec<(String, String)>,
 }
@@ -84,13 +56,47 @@ pub enum HistoryError {
 /// Either store failed.
 pub fn page(
     store: &dyn ObjectStore,
-    board: &dyn JobRegistry,
+    registry: &dyn JobRegistry,
+    index: &dyn JobIndex,
     pipeline: &Slug,
-    before: Option<&HistoryCursor>,
+    before: Option<&JobPosition>,
     limit: usize,
 ) -> Result<Page, HistoryError> {
-    let active = board.active(pipeline, ACTIVE_JOBS_SHOWN_MAX)?;
-    let mut candidates = listed(store, pipeline)?;
+    let active = registry.active(pipeline, ACTIVE_JOBS_SHOWN_MAX)?;
+    if let Some(candidates) = indexed(index, pipeline, before, limit)? {
+        let page = page_of(store, pipeline, candidates, active.clone(), before, limit)?;
+        // None: records were removed by others.
+        if page.next.is_some() {
+            return Ok(page);
+        }
+    }
+    page_of(store, pipeline, listed(store, pipeline)?, active, before, limit)
+}
+
+/// The ended jobs of a page and one more, from the index; `None` if it may lack any, or has no more.
+fn indexed(
+    index: &dyn JobIndex,
+    pipeline: &Slug,
+    before: Option<&JobPosition>,
+    limit: usize,
+) -> Result<Option<Vec<Candidate>>, HistoryError> {
+    let filter = EndedFilter { pipeline: Some(pipeline), failed_only: false };
+    let found = index.ended(filter, before, limit + 1)?;
+    if found.coverage == Coverage::Incomplete || found.jobs.len() <= limit {
+        return Ok(None);
+    }
+    let candidate = |(_, upper)| Candidate { upper, exact: true, found: None };
+    Ok(Some(found.jobs.into_iter().map(candidate).collect()))
+}
+
+fn page_of(
+    store: &dyn ObjectStore,
+    pipeline: &Slug,
+    mut candidates: Vec<Candidate>,
+    active: Vec<Job>,
+    before: Option<&JobPosition>,
+    limit: usize,
+) -> Result<Page, HistoryError> {
     let ended: HashSet<JobId> = candidates.iter().map(|c| c.upper.job_id.clone()).collect();
     candidates.extend(active.into_iter().filter(|job| !ended.contains(&job.job_id)).map(Candidate::active));
     // Jobs at an exact position before the page need not be read.
@@ -133,11 +139,9 @@ pub fn record(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Resul
 /// A job whose position may be known only approximately.
 struct Candidate {
     /// The newest possible position.
-    upper: HistoryCursor,
+    upper: JobPosition,
     /// Whether `upper` is its position.
     exact: bool,
-    /// Bytes of its record.
-    size: u64,
     /// The record, once read; then `upper` is exact.
     found: Option<Recorded>,
 }
@@ -151,23 +155,15 @@ fn read_top(
     wanted: usize,
 ) -> Result<(), StoreError> {
     while heap.peek().is_some_and(|top| top.found.is_none()) {
-        let (mut known, mut unread, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut known, mut unread) = (Vec::new(), Vec::new());
         while known.len() + unread.len() < wanted.max(1) {
-            // A single record may be larger.
-            let fits = |next: &Candidate| unread.is_empty() || bytes + next.size <= HISTORY_READ_BYTES_MAX;
-            if !heap.peek().is_some_and(fits) {
-                break;
-            }
             match heap.pop() {
                 Some(next) if next.found.is_some() => known.push(next),
-                Some(next) => {
-                    bytes += next.size;
-                    unread.push(next);
-                }
+                Some(next) => unread.push(next),
                 None => break,
             }
         }
-        let found = parallel_map(&unread, HISTORY_READERS_MAX, |next| next.read(store, pipeline))?;
+        let found = parallel_map(&unread, READERS_MAX, |next| read_summary(store, pipeline, &next.upper.job_id))?;
         heap.extend(known.into_iter().chain(unread.into_iter().zip(found).map(|(next, found)| next.with(found))));
     }
     Ok(())
@@ -175,36 +171,22 @@ fn read_top(
 
 impl Candidate {
     fn active(job: Job) -> Self {
-        let at_ms = minted_ms(&job.job_id).unwrap_or(job.enqueued_at.timestamp_millis());
-        Self {
-            upper: HistoryCursor { at_ms, job_id: job.job_id.clone() },
-            exact: true,
-            size: 0,
-            found: Some(Recorded::Job(Box::new(job.without_sources()))),
-        }
+        Self { upper: JobPosition::of(&job), exact: true, found: Some(Recorded::Job(Box::new(job.without_sources()))) }
     }
 
     fn recorded(object: &ObjectMeta, prefix: &str) -> Option<Self> {
         let job_id = JobId::parse(object.key.strip_prefix(prefix)?.strip_suffix(".json")?).ok()?;
-        let minted = minted_ms(&job_id);
-        let at_ms = minted.unwrap_or(object.modified.timestamp_millis());
-        Some(Self { upper: HistoryCursor { at_ms, job_id }, exact: minted.is_some(), size: object.size, found: None })
-    }
-
-    fn read(&self, store: &dyn ObjectStore, pipeline: &Slug) -> Result<Recorded, StoreError> {
-        Ok(match read(store, pipeline, &self.upper.job_id)? {
-            Recorded::Job(job) => Recorded::Job(Box::new(job.without_sources())),
-            other => other,
-        })
+        let exact = JobPosition::generated(&job_id).is_some();
+        Some(Self { upper: JobPosition::new(&job_id, object.modified), exact, found: None })
     }
 
     /// The candidate with its record and exact position.
     fn with(self, found: Recorded) -> Self {
-        let Self { mut upper, exact, size, found: _ } = self;
+        let Self { mut upper, exact, found: _ } = self;
         if let (Recorded::Job(job), false) = (&found, exact) {
             upper.at_ms = upper.at_ms.min(job.enqueued_at.timestamp_millis());
         }
-        Self { upper, exact: true, size, found: Some(found) }
+        Self { upper, exact: true, found: Some(found) }
     }
 }
 
@@ -228,29 +210,40 @@ impl Ord for Candidate {
     }
 }
 
-/// The ids of jobs of a pipeline with a terminal record, newest first, at most `limit`. Reads one listing only, so ids
+/// The positions of jobs of a pipeline with a terminal record, newest first, at most `limit`. Reads one listing only, so ids
 /// without a time are ordered by the time of their record.
 ///
 /// # Errors
 /// The store failed.
-pub fn ended(store: &dyn ObjectStore, pipeline: &Slug, limit: usize) -> Result<Vec<JobId>, StoreError> {
-    let mut cursors: Vec<HistoryCursor> =
-        listed(store, pipeline)?.into_iter().map(|candidate| candidate.upper).collect();
-    cursors.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(cursors.into_iter().take(limit).map(|cursor| cursor.job_id).collect())
+pub fn ended(store: &dyn ObjectStore, pipeline: &Slug, limit: usize) -> Result<Vec<JobPosition>, StoreError> {
+    let mut ended: Vec<JobPosition> = listed(store, pipeline)?.into_iter().map(|candidate| candidate.upper).collect();
+    ended.sort_unstable_by(|a, b| b.cmp(a));
+    ended.truncate(limit);
+    Ok(ended)
+}
+
+/// [`ended`], from the index if it has as many.
+///
+/// # Errors
+/// Either store failed.
+pub fn newest_ended(
+    store: &dyn ObjectStore,
+    index: &dyn JobIndex,
+    pipeline: &Slug,
+    limit: usize,
+) -> Result<Vec<JobPosition>, HistoryError> {
+    let filter = EndedFilter { pipeline: Some(pipeline), failed_only: false };
+    let found = index.ended(filter, None, limit)?;
+    if found.coverage != Coverage::Incomplete && found.jobs.len() == limit {
+        return Ok(found.jobs.into_iter().map(|(_, position)| position).collect());
+    }
+    Ok(ended(store, pipeline, limit)?)
 }
 
 fn listed(store: &dyn ObjectStore, pipeline: &Slug) -> Result<Vec<Candidate>, StoreError> {
     let prefix = job_records_prefix(pipeline);
     let objects = list_all(store, Bucket::Pipelines, &prefix)?;
     Ok(objects.iter().filter_map(|object| Candidate::recorded(object, &prefix)).collect())
-}
-
-/// The time of a UUIDv7, in milliseconds since 1970.
-fn minted_ms(id: &JobId) -> Option<i64> {
-    let uuid = uuid::Uuid::try_parse(id.as_str()).ok().filter(|uuid| uuid.get_version_num() == 7)?;
-    let (seconds, nanos) = uuid.get_timestamp()?.to_unix();
-    i64::try_from(seconds).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000))
 }
 
 /// The object found at the key of a job's terminal record.
@@ -267,12 +260,30 @@ pub enum Recorded {
 /// # Errors
 /// The store failed.
 pub fn read(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<Recorded, StoreError> {
+    read_as(store, pipeline, job_id, |job| job)
+}
+
+/// Reads the terminal record of a job, without the accounting by source.
+///
+/// # Errors
+/// The store failed.
+pub fn read_summary(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<Recorded, StoreError> {
+    read_as(store, pipeline, job_id, Job::without_sources)
+}
+
+fn read_as(
+    store: &dyn ObjectStore,
+    pipeline: &Slug,
+    job_id: &JobId,
+    needed: impl Fn(Job) -> Job,
+) -> Result<Recorded, StoreError> {
     let key = job_record_key(pipeline, job_id.as_str());
     let reader = match store.get(Bucket::Pipelines, &key, None) {
         Ok(reader) => reader,
         Err(StoreError::NotFound { .. }) => return Ok(Recorded::Missing),
         Err(error) => return Err(error),
     };
+    let _large = (reader.meta.size > LARGE_RECORD_BYTES).then(|| LARGE_RECORD.lock());
     let mut bytes = Vec::new();
     // One byte more than allowed shows that it is too large.
     if let Err(source) = reader.body.take(JOB_RECORD_BYTES_MAX + 1).read_to_end(&mut bytes) {
@@ -282,7 +293,7 @@ pub fn read(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<
         return Ok(Recorded::Unreadable(key, format!("it has more than {JOB_RECORD_BYTES_MAX} bytes")));
     }
     Ok(match serde_json::from_slice::<Job>(&bytes) {
-        Ok(job) if job.job_id == *job_id => Recorded::Job(Box::new(job)),
+        Ok(job) if job.job_id == *job_id => Recorded::Job(Box::new(needed(job))),
         Ok(job) => Recorded::Unreadable(key, format!("it is the record of the job `{}`", job.job_id)),
         Err(error) => Recorded::Unreadable(key, error.to_string()),
     })

@@ -207,6 +207,9 @@ pub trait Expressions: Send + Sync {
         None
     }
 
+    /// Ends what this instance of a run does, from another thread; it fails as unavailable, and so does what is asked later.
+    fn cancel(&self) {}
+
     /// The engine's version, on which results depend too. Part of the fingerprint of a table with expressions.
     fn version(&self) -> Result<String, ExpressionFailure>;
 }

@@ -230,11 +230,13 @@ pub trait JobRegistry: Send + Sync {
     /// How long the oldest due job has been due, including running jobs; `None` if none is due or the store doesn't know.
     fn oldest_due(&self) -> KvResult<Option<Duration>>;
 
-    /// Deletes the window and the jobs of a pipeline, with their changed keys, except a running one, and sets a tombstone:
+    /// Deletes the window and the jobs of a pipeline, with their changed keys, except a running one, and its ended jobs in
+    /// the index, and sets a tombstone:
     /// jobs that were enqueued before it are dropped when they start.
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 
-    /// Removes the tombstone. The next window's job checks all keys.
+    /// Removes the tombstone. The next window's job checks all keys, and the pipeline's records are indexed; see
+    /// [`super::job_index`].
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()>;
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::job_index::JobIndex;
 use super::jobs::{JobQueue, JobRegistry, PipelineLocks};
 pub use super::kv_error::{KvError, KvResult};
 use super::notifications::Notifications;
@@ -81,6 +82,7 @@ pub trait Diagnose: Send + Sync {
 pub trait Kv:
     JobQueue
     + JobRegistry
+    + JobIndex
     + PipelineLocks
     + Schedule
     + Rechecks
@@ -96,6 +98,7 @@ pub trait Kv:
 impl<T> Kv for T where
     T: JobQueue
         + JobRegistry
+        + JobIndex
         + PipelineLocks
         + Schedule
         + Rechecks

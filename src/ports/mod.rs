@@ -5,6 +5,7 @@ pub mod event_queue;
 pub mod event_topics;
 pub mod expressions;
 pub mod iceberg_catalog;
+pub mod job_index;
 pub mod jobs;
 pub mod kv;
 pub mod kv_error;

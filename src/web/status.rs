@@ -166,7 +166,8 @@ fn status(service: &PipelineStatuses, request: &mut Request) -> Result<Response,
     let catalog = service.catalogs.catalog(&pipeline)?;
     let declared = service.catalogs.declared(&pipeline)?;
     let lake = LakeFiles::list(&service.store, &pipeline, declared.as_deref())?;
-    let page = history::page(&*service.store, &*service.kv, &pipeline, None, JOBS_MAX).map_err(from_history)?;
+    let page =
+        history::page(&*service.store, &*service.kv, &*service.kv, &pipeline, None, JOBS_MAX).map_err(from_history)?;
     let has_ended = |job: &&Job| matches!(job.status, JobStatus::Completed | JobStatus::Failed);
     let last_ended = page.jobs.iter().find(has_ended);
     let tried_at = last_ended.map(|job| job.started_at.unwrap_or(job.enqueued_at));

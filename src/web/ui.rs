@@ -25,6 +25,7 @@ const PAGES: &[(&str, &str)] = &[
     ("/login", "ui.login"),
     ("/new", "ui.new"),
     ("/lake", "ui.lake"),
+    ("/jobs", "ui.jobs"),
     ("/settings", "ui.settings"),
     ("/p/{place...}", "ui.pipeline"),
 ];

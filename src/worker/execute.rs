@@ -138,7 +138,8 @@ fn start<'a>(shared: &'a WorkerShared, entry: &Entry, message: JobMessage) -> Op
     let attempt = start.attempt.min(shared.options.attempts_max);
     let job = queued.started(&shared.options.name, start.lease.fence, attempt, shared.clock.now());
     let watch = Watch::new(shared, start.lease.clone(), Arc::clone(&lease), start.cancelled);
-    Some(Run { shared, start, message, job, lease, watch, began: Instant::now() })
+    let expressions = shared.expressions.for_run();
+    Some(Run { shared, start, message, job, lease, watch, expressions, began: Instant::now() })
 }
 
 fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {

@@ -107,6 +107,12 @@ pub(super) fn report_progress(run: &Run<'_>, shutdown: &ShutdownSignal) {
                 Err(error) => outage.failed(&error),
             }
         }
+        // A batch of expressions can take minutes.
+        if run.watch.must_stop().is_err()
+            && let Some(expressions) = &run.expressions
+        {
+            expressions.cancel();
+        }
         if shutdown.wait(REPORT_EVERY) || run.lease.remaining().is_err() {
             return;
         }

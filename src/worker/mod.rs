@@ -25,6 +25,7 @@ mod execute;
 mod finish;
 mod heartbeat;
 pub mod http;
+mod index_jobs;
 mod lake;
 mod lifetime;
 mod notify;
@@ -169,6 +170,7 @@ impl Worker {
         self.spawn_service("windows", RESPONSE_WAIT_MAX, move |_, watched| schedule::windows(&shared, watched))?;
         self.spawn_service("waiting", RESPONSE_WAIT_MAX, schedule::waiting)?;
         self.shared.sources.expect(WorkSource::Comparison);
+        self.spawn_service("job-index", reconcile::COMPARING_TIME_MAX, index_jobs::run)?;
         self.spawn_service("reconciler", reconcile::COMPARING_TIME_MAX, reconcile::run)?;
         if !self.shared.targets.is_empty() {
             self.shared.sources.expect(WorkSource::Notifications);

@@ -14,6 +14,7 @@ use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
 use crate::pipelines::lease::RunLease;
 use crate::pipelines::tables::TableStore;
+use crate::ports::Expressions;
 use crate::ports::jobs::StartedJob;
 use crate::runtime::threads::Instant;
 
@@ -25,6 +26,8 @@ pub(super) struct Run<'a> {
     pub(super) job: Job,
     pub(super) lease: Arc<RunLease>,
     pub(super) watch: Watch,
+    /// Its own, if the run has any.
+    pub(super) expressions: Option<Box<dyn Expressions>>,
     pub(super) began: Instant,
 }
 
@@ -36,14 +39,23 @@ pub(super) fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
     let began = Instant::now();
     let outcome =
         catch_unwind(AssertUnwindSafe(|| attempt_unguarded(run))).unwrap_or_else(|panic| Err(panicked(&*panic)));
+    if let Some(expressions) = &run.expressions {
+        // Its processes, which are idle now.
+        expressions.cancel();
+    }
     run.shared.state.count_run(began.elapsed(), &run.watch.progress_now());
-    outcome
+    outcome.map_err(|error| match run.watch.must_stop() {
+        // The expressions were ended for it.
+        Err(stop) if matches!(error.code, RunErrorCode::Internal | RunErrorCode::ExpressionFailed) => {
+            RunError::new(stop.code(), "the run was stopped while it evaluated expressions")
+        }
+        Ok(()) | Err(_) => error,
+    })
 }
 
 fn attempt_unguarded(run: &Run<'_>) -> Result<RunResult, RunError> {
     let shared = run.shared;
-    let for_run = shared.expressions.for_run();
-    let expressions = for_run.as_deref().unwrap_or(&*shared.expressions);
+    let expressions = run.expressions.as_deref().unwrap_or(&*shared.expressions);
     let is_dry_run = run.message.is_dry_run();
     let pipeline = match is_dry_run {
         true => config::read_of_dry_run(shared, expressions, &run.message)?,

@@ -24,6 +24,7 @@ const Data = lazy(() => import("./views/data"));
 const Query = lazy(() => import("./views/query"));
 const Dashboards = lazy(() => import("./views/dashboards"));
 const Jobs = lazy(() => import("./views/jobs"));
+const AllJobs = lazy(() => import("./views/jobs/all"));
 const Config = lazy(() => import("./views/config"));
 
 /** Routes of one pipeline, relative to `/p/:slug`. */
@@ -96,6 +97,9 @@ function Views() {
             </Route>
             <Route path="/lake">
               <Lake />
+            </Route>
+            <Route path="/jobs">
+              <AllJobs />
             </Route>
             <Route path="/settings">
               <Settings />

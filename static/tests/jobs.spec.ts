@@ -156,3 +156,25 @@ test("hostile file names and error messages are shown as text", async ({ page, a
   await expect(page.getByRole("region", { name: "Failure" })).toContainText(NAMES[1] ?? "");
   expect(await page.evaluate(() => "hit" in window)).toBe(false);
 });
+
+test("jobs of all pipelines are listed, filtered by status, and lead to their pipeline", async ({ page, api }) => {
+  const mapping = { table: "nums", files: ["*.csv"], columns: [{ name: "n", type: "int64" }] };
+  const strict = { ...mapping, rejects: { max_rows: 0, max_ratio: 0 } };
+  await api.pipeline("all-good", { version: 1, auto_run: false, mappings: [mapping] }, { "a.csv": "n\n1\n" });
+  await api.pipeline("all-bad", { version: 1, auto_run: false, mappings: [strict] }, { "a.csv": "n\nnone\n" });
+
+  await page.goto("/");
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await expect(page.getByRole("heading", { name: "Jobs of all pipelines" })).toBeVisible();
+  const row = (slug: string) => page.locator("tr[data-job]").filter({ hasText: slug });
+  await expect(row("all-good")).toContainText("completed");
+  await expect(row("all-bad")).toContainText("failed");
+  await expectAccessible(page);
+  await page.getByLabel("Status").selectOption("failed");
+  await expect(page).toHaveURL(/\/jobs\?status=failed$/);
+  await expect(row("all-bad")).toBeVisible();
+  await expect(row("all-good")).toHaveCount(0);
+  await row("all-bad").getByRole("link").click();
+  await expect(page).toHaveURL(/\/p\/all-bad\/jobs\/./);
+  await expect(page.getByRole("region", { name: "Failure" })).toBeVisible();
+});

@@ -90,6 +90,7 @@ fn jobs_are_filtered_by_status_and_across_pipelines() {
         };
         let good = ended(&["good"], "good");
         let bad = ended(&["bad"], "bad");
+        await_that("the index of jobs", || site.kv.is_built().unwrap());
         drop(worker);
         let waiting = enqueue(&site, &["good"]);
         let ids = |args: &[&str]| -> Vec<String> {

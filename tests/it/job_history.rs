@@ -6,11 +6,14 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::{NoContext, Timestamp, Uuid};
 
-use lakemill::domain::job::{Job, JobId, JobMessage, JobStatus, RunError, RunErrorCode, RunResult, SourceResult};
+use lakemill::domain::job::{
+    Job, JobId, JobMessage, JobPosition, JobStatus, RunError, RunErrorCode, RunResult, SourceResult,
+};
 use lakemill::domain::layout::{job_record_key, job_rejects_key};
 use lakemill::domain::name::Slug;
-use lakemill::pipelines::history::{HistoryCursor, Page, page, record};
+use lakemill::pipelines::history::{Page, page, record};
 use lakemill::ports::ObjectStore;
+use lakemill::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
 use lakemill::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use lakemill::ports::kv::KvResult;
 use lakemill::ports::store::{Bucket, WriteOptions};
@@ -65,13 +68,15 @@ struct HistoryFixture {
     clock: Arc<ManualClock>,
     store: FaultyStore,
     active: Mutex<Vec<Job>>,
+    /// Of an index; empty if there is none.
+    indexed: Mutex<Vec<JobPosition>>,
 }
 
 impl HistoryFixture {
     fn new() -> Self {
         let clock = Arc::new(ManualClock(Mutex::new(at(0))));
         let store = FaultyStore::new(Arc::new(MemoryStore::new().timed_by(Arc::clone(&clock) as _)));
-        Self { clock, store, active: Mutex::default() }
+        Self { clock, store, active: Mutex::default(), indexed: Mutex::default() }
     }
 
     /// Writes a record at that second.
@@ -85,8 +90,8 @@ impl HistoryFixture {
         self.put(second, &key, &serde_json::to_vec(job).unwrap());
     }
 
-    fn page(&self, before: Option<&HistoryCursor>, limit: usize) -> Page {
-        page(&self.store, self, &slug(), before, limit).unwrap()
+    fn page(&self, before: Option<&JobPosition>, limit: usize) -> Page {
+        page(&self.store, self, self, &slug(), before, limit).unwrap()
     }
 
     /// The ids of all pages of `limit` jobs.
@@ -148,6 +153,41 @@ impl JobRegistry for HistoryFixture {
     }
 }
 
+impl JobIndex for HistoryFixture {
+    fn ended(&self, filter: EndedFilter<'_>, before: Option<&JobPosition>, limit: usize) -> KvResult<EndedJobs> {
+        assert_eq!((filter.pipeline, filter.failed_only), (Some(&slug()), false));
+        let mut indexed = self.indexed.lock().unwrap().clone();
+        let coverage = if indexed.is_empty() { Coverage::Incomplete } else { Coverage::All };
+        indexed.sort_unstable_by(|a, b| b.cmp(a));
+        let older = indexed.into_iter().filter(|position| before.is_none_or(|before| position < before));
+        Ok(EndedJobs { jobs: older.take(limit).map(|position| (slug(), position)).collect(), coverage })
+    }
+
+    fn active_pipelines(&self, _: usize) -> KvResult<Vec<Slug>> {
+        Ok(Vec::new())
+    }
+
+    fn index_ended(&self, _: &[EndedJob]) -> KvResult<()> {
+        Ok(())
+    }
+
+    fn is_built(&self) -> KvResult<bool> {
+        Ok(true)
+    }
+
+    fn mark_built(&self) -> KvResult<()> {
+        Ok(())
+    }
+
+    fn unindexed(&self, _: usize) -> KvResult<Vec<UnindexedPipeline>> {
+        Ok(Vec::new())
+    }
+
+    fn mark_indexed(&self, _: &UnindexedPipeline) -> KvResult<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn only_records_of_the_page_are_read() {
     let past = HistoryFixture::new();
@@ -166,6 +206,27 @@ fn only_records_of_the_page_are_read() {
     let second = past.page(first.next.as_ref(), 30);
     assert_eq!(ids(&second), newest_first[20..50]);
     assert_eq!(past.store.gets(), 50);
+}
+
+#[test]
+fn pages_come_from_the_index_while_it_has_more_jobs_and_from_a_listing_then() {
+    let past = HistoryFixture::new();
+    let ours: Vec<String> = (0..50).map(minted).collect();
+    for (second, id) in (0..).zip(&ours) {
+        past.end(&ended(id, second), second + 3);
+    }
+    let newest_first: Vec<String> = ours.iter().rev().cloned().collect();
+    let position = |id: &String| JobPosition::generated(&JobId::parse(id).unwrap()).unwrap();
+    *past.indexed.lock().unwrap() = ours[20..].iter().map(position).collect();
+    past.store.reset_counts();
+    let first = past.page(None, 20);
+    let counts = past.store.counts(Bucket::Pipelines);
+    assert_eq!((ids(&first), counts.gets, counts.lists), (newest_first[..20].to_vec(), 20, 0));
+    assert_eq!(past.pages(20).concat(), newest_first, "the last page is listed");
+    // A record that is gone doesn't shorten a page.
+    past.store.delete(Bucket::Pipelines, &[job_record_key(&slug(), &ours[48])], &WriteOptions::default()).unwrap();
+    assert_eq!(past.page(None, 3).jobs.len(), 3);
+    assert_eq!(past.pages(20).concat().len(), 49);
 }
 
 #[test]
@@ -256,9 +317,9 @@ fn pages_omit_the_accounting_of_sources() {
 #[test]
 fn cursors_round_trip_and_others_are_rejected() {
     for text in ["1700000000000-job-1_x", "5-0197b2c3-0000-7000-8000-000000000000"] {
-        assert_eq!(text.parse::<HistoryCursor>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<JobPosition>().unwrap().to_string(), text);
     }
     for bad in ["", "1", "x-job", "1-", "1-a b", "99999999999999999999-a"] {
-        assert!(bad.parse::<HistoryCursor>().is_err(), "{bad}");
+        assert!(bad.parse::<JobPosition>().is_err(), "{bad}");
     }
 }

@@ -11,6 +11,7 @@ mod dropping;
 mod ending;
 mod foreign;
 mod holds;
+mod job_index;
 mod key_locks;
 mod model;
 mod notifications;
@@ -412,6 +413,14 @@ macro_rules! contract {
             scan_for_lost_jobs_covers_many_jobs,
             new_store_is_not_initialized_until_marked,
             store_that_lost_its_data_is_not_initialized_and_works);
+        contract!($fixture, job_index:
+            ended_jobs_are_found_newest_first_by_pipeline_and_outcome,
+            pages_of_ended_jobs_have_each_once,
+            dropped_pipeline_leaves_the_index_and_late_ends_stay_out,
+            dry_runs_are_not_indexed,
+            index_is_complete_once_built_and_without_requests,
+            oldest_jobs_leave_a_full_index,
+            pipelines_with_active_jobs_are_found);
         contract!($fixture, rechecks:
             recheck_is_taken_once_and_returns_unless_completed,
             recheck_is_due_after_another_failure_and_a_doubling_pause,

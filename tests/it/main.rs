@@ -67,6 +67,7 @@ mod redis_failures;
 mod redis_foreign;
 mod redis_races;
 mod redis_report;
+mod redis_sentinel;
 mod remote_stores;
 mod run_model;
 mod run_rules;

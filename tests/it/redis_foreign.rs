@@ -117,7 +117,8 @@ fn foreign_entry_runs_and_leaves_only_expected_keys() {
     assert_eq!(server.ask::<i64>(&["PTTL", &keys::live(&job_id)]), -1, "it stays until the end");
     end(&kv, &start);
     let live = keys::live(&job_id);
-    assert_eq!(names(&server), [keys::FENCES, keys::ADOPTED, &live, keys::STREAM]);
+    let ended = [keys::ENDED, &keys::ended_of(&queued.pipeline)];
+    assert_eq!(names(&server), [keys::FENCES, keys::ADOPTED, ended[0], ended[1], &live, keys::STREAM]);
     let left: i64 = server.ask(&["PTTL", &live]);
     assert!((3_500_000..=3_600_000).contains(&left), "an hour: {left}");
     assert_eq!(server.ask::<i64>(&["XLEN", keys::STREAM]), 0);

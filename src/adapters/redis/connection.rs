@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use ::redis::{Cmd, Connection, RedisError, Value};
 use parking_lot::Mutex;
 
-use super::error::{is_expected, kv_error};
+use super::error::{is_expected, is_read_only, kv_error};
 use super::options::{OpenError, RedisOptions};
-use super::tls;
+use super::server::RedisServer;
 use crate::ports::kv::{KvError, KvResult};
 
 /// Idle connections in the pool.
@@ -47,7 +47,7 @@ enum Failure {
 
 /// The connections to one server.
 pub(super) struct Pool {
-    client: ::redis::Client,
+    server: RedisServer,
     connect_timeout: Duration,
     response_timeout: Duration,
     idle: Mutex<Vec<Idle>>,
@@ -58,7 +58,7 @@ impl Pool {
     /// Doesn't connect yet.
     pub(super) fn new(options: &RedisOptions) -> Result<Self, OpenError> {
         Ok(Self {
-            client: tls::client(&options.url, options.ca_pem.as_deref())?,
+            server: RedisServer::open(&options.url, options.ca_pem.as_deref())?,
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             idle: Mutex::default(),
@@ -84,7 +84,7 @@ impl Pool {
     pub(super) fn kv_error(&self, operation: &'static str, error: &RedisError) -> KvError {
         match kv_error(operation, error) {
             KvError::Unavailable { operation, source } => {
-                let text = format!("Redis at {}: {source}", self.client.get_connection_info().addr());
+                let text = format!("Redis at {}: {source}", self.server.address());
                 KvError::Unavailable { operation, source: io::Error::new(source.kind(), text) }
             }
             error @ (KvError::Refused { .. } | KvError::Malformed { .. }) => error,
@@ -101,6 +101,10 @@ impl Pool {
         if let Some(idle) = self.take() {
             match self.exchange(idle, &packed, wait) {
                 Ok(value) => return Ok(value),
+                // The server became a replica: another one is the primary now. A refused write had no effect.
+                Err(Failure::Replied(error)) if self.server.may_move() && is_read_only(&error) => {
+                    self.idle.lock().clear()
+                }
                 Err(Failure::Replied(error)) => return Err(error),
                 Err(Failure::Sending(error)) if error.is_timeout() => return Err(error),
                 Err(Failure::Receiving(error)) if repeat == Repeat::Never || error.is_timeout() => return Err(error),
@@ -124,7 +128,7 @@ impl Pool {
     }
 
     fn connect(&self) -> Result<Connection, RedisError> {
-        let connection = self.client.get_connection_with_timeout(self.connect_timeout)?;
+        let connection = self.server.connect(self.connect_timeout, self.response_timeout)?;
         connection.set_write_timeout(Some(self.response_timeout))?;
         Ok(connection)
     }

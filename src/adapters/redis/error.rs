@@ -12,7 +12,8 @@ use crate::ports::kv::KvError;
 const TRANSIENT: &[&str] = &["LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "TRYAGAIN", "UNBLOCKED"];
 /// Codes of errors that need an intervention.
 const PERMANENT: &[&str] =
-    &["OOM", "READONLY", "NOPERM", "NOAUTH", "WRONGPASS", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "CROSSSLOT"];
+    &["OOM", READ_ONLY, "NOPERM", "NOAUTH", "WRONGPASS", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "CROSSSLOT"];
+const READ_ONLY: &str = "READONLY";
 /// Redis's text for a long request before authentication.
 const UNAUTHENTICATED: &str = "unauthenticated";
 /// Code of our scripts and Redis for a key of another type.
@@ -31,6 +32,11 @@ pub(super) fn group_is_missing(error: &RedisError) -> bool {
 /// Whether the server doesn't know the script.
 pub(super) fn script_is_missing(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
+}
+
+/// Whether the server is a replica, which takes no writes.
+pub(super) fn is_read_only(error: &RedisError) -> bool {
+    error.code().is_some_and(|code| effective_code(code, error.detail().unwrap_or_default()) == READ_ONLY)
 }
 
 /// Whether the error is part of normal operation: an unknown script, a missing or existing group.

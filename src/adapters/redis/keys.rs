@@ -1,7 +1,7 @@
 //! All keys, with their Redis types. No other file spells a key.
 
 use crate::domain::digest::sha256_hex;
-use crate::domain::job::JobId;
+use crate::domain::job::{JobId, JobPosition};
 use crate::domain::name::{QueryId, Slug};
 
 /// The consumer group of [`STREAM`].
@@ -29,6 +29,19 @@ pub const EPOCH: &str = "svc:epoch";
 pub const ADOPTED: &str = "svc:jobs:adopted";
 /// String: the maximum attempts of a job, as workers last set it.
 pub const ATTEMPTS_MAX: &str = "svc:jobs:attempts_max";
+/// Sorted set, all scores 0: positions and pipelines of ended jobs; see [`indexed`].
+pub const ENDED: &str = "svc:jobs:ended";
+/// Sorted set: like [`ENDED`], of those that failed.
+pub const FAILED: &str = "svc:jobs:failed";
+/// Prefix of [`ended_of`].
+pub const ENDED_OF: &str = "svc:jobs:ended:";
+/// Prefix of [`failed_of`].
+pub const FAILED_OF: &str = "svc:jobs:failed:";
+/// Hash: `built` once the records of all pipelines are in the index of ended jobs, `since_ms` if older ones were removed,
+/// `marks` (the last score of [`UNINDEXED`]).
+pub const JOB_INDEX: &str = "svc:jobs:index";
+/// Sorted set: slugs of pipelines whose records are to be indexed, by mark.
+pub const UNINDEXED: &str = "svc:jobs:unindexed";
 /// Sorted set with a TTL: slugs of pipelines to compare by due ms.
 pub const RECHECKS: &str = "svc:rechecks";
 
@@ -82,6 +95,21 @@ pub fn job_changes(job_id: &JobId) -> String {
 /// Sorted set: ids of active jobs by enqueued ms.
 pub fn active(pipeline: &Slug) -> String {
     format!("{ACTIVE}{pipeline}")
+}
+
+/// Sorted set, all scores 0: positions of a pipeline's ended jobs; see [`indexed`].
+pub fn ended_of(pipeline: &Slug) -> String {
+    format!("{ENDED_OF}{pipeline}")
+}
+
+/// Sorted set: like [`ended_of`], of those that failed.
+pub fn failed_of(pipeline: &Slug) -> String {
+    format!("{FAILED_OF}{pipeline}")
+}
+
+/// A member of [`ended_of`], whose text sorts like the position. In [`ENDED`] a space and the slug follow.
+pub fn indexed(position: &JobPosition) -> String {
+    format!("{:016x} {}", position.at_ms.max(0), position.job_id)
 }
 
 /// String with a TTL: the token of the pipeline's lock, `<job id>/…` or `!hold/…`.

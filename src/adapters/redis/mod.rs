@@ -8,6 +8,7 @@
 mod adopt;
 mod connection;
 mod error;
+mod job_index;
 pub mod keys;
 mod kv;
 mod locks;
@@ -22,6 +23,7 @@ mod reply;
 mod report;
 mod schedule;
 mod scripts;
+mod server;
 mod sessions;
 mod stream;
 mod tls;

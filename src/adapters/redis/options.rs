@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::SENTINEL_URL_FORM;
 use crate::runtime::Clock;
 
 /// Longest wait for a connection, and for a reply.
@@ -13,7 +14,8 @@ const CONSUMER_IDLE: Duration = Duration::from_secs(3_600);
 /// How to reach a server. Must not be logged: the URL contains a password.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// `redis://[user][:password@]host[:port][/db]`, or `rediss://…` for TLS.
+    /// `redis://[user][:password@]host[:port][/db]`, or `rediss://…` for TLS; or
+    /// [`crate::config::SENTINEL_URL_FORM`].
     pub url: String,
     /// PEM certificates of authorities to trust in addition to the public ones.
     pub ca_pem: Option<Vec<u8>>,
@@ -43,7 +45,9 @@ impl RedisOptions {
 /// Invalid options. Never shows user or password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    #[error("the URL of the key-value store: {reason}; expected `redis://[user][:password@]host[:port][/db]`")]
+    #[error(
+        "the URL of the key-value store: {reason}; expected `redis://[user][:password@]host[:port][/db]` or {SENTINEL_URL_FORM}"
+    )]
     Url { reason: String },
     #[error("the extra CA certificates: {reason}")]
     Certificates { reason: String },

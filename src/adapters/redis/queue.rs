@@ -9,8 +9,10 @@ use super::kv::RedisKv;
 use super::record::encode;
 use super::reply::OperationReply;
 use super::scripts::{self, Call};
-use crate::domain::job::{AttemptCost, Job, JobStatus};
-use crate::domain::limits::{DEAD_ENTRIES_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, LIVE_AFTER_END_MS};
+use crate::domain::job::{AttemptCost, Job, JobPosition, JobStatus};
+use crate::domain::limits::{
+    DEAD_ENTRIES_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, ENDED_JOBS_INDEXED_MAX, LIVE_AFTER_END_MS,
+};
 use crate::ports::jobs::{
     Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
     StartedJob,
@@ -105,14 +107,23 @@ impl JobQueue for RedisKv {
     }
 
     fn finish(&self, lease: &JobLease, job: &Job) -> KvResult<ReleaseOutcome> {
+        let position = if job.is_dry_run() { String::new() } else { keys::indexed(&JobPosition::of(job)) };
         let call = lease_call(&scripts::FINISH, self.now(), lease)
+            .key(keys::ENDED)
+            .key(keys::FAILED)
+            .key(keys::JOB_INDEX)
             .arg(encode(job))
             .arg(LIVE_AFTER_END_MS)
             .arg(keys::MESSAGE)
             .arg(keys::JOB_CHANGES)
             .arg(keys::window_changes(&lease.pipeline))
             .arg(keys::tombstone(&lease.pipeline))
-            .arg(u8::from(job.status == JobStatus::Completed));
+            .arg(u8::from(job.status == JobStatus::Completed))
+            .arg(keys::ENDED_OF)
+            .arg(keys::FAILED_OF)
+            .arg(ENDED_JOBS_INDEXED_MAX)
+            .arg(&lease.pipeline)
+            .arg(position);
         release_outcome(call.run(&self.pool)?)
     }
 

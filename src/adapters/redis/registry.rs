@@ -130,12 +130,13 @@ impl JobRegistry for RedisKv {
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
         let (tombstone, changes) = (keys::tombstone(pipeline), keys::window_changes(pipeline));
         for _ in 0..DROP_STEPS_MAX {
-            let call = Call::new(
-                &scripts::DROP_PIPELINE,
-                [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone, &changes],
-            );
+            let of_jobs = [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone, &changes];
+            let of_index = [keys::ENDED, keys::FAILED, keys::JOB_INDEX, keys::UNINDEXED];
+            let keys = of_jobs.into_iter().chain(of_index).map(str::to_owned);
+            let call = Call::with_keys(&scripts::DROP_PIPELINE, keys);
             let call = call.arg(self.now()).arg(GROUP).arg(pipeline).arg(TOMBSTONE_MS);
             let call = call.arg(keys::LIVE).arg(keys::MESSAGE).arg(DROP_JOBS_MAX).arg(keys::JOB_CHANGES);
+            let call = call.arg(keys::ENDED_OF).arg(keys::FAILED_OF);
             if call.run(&self.pool)?.number()? <= 0 {
                 break;
             }
@@ -144,8 +145,10 @@ impl JobRegistry for RedisKv {
     }
 
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
-        let keys = [keys::tombstone(pipeline), keys::window_changes(pipeline)];
-        Call::new(&scripts::REVIVE_PIPELINE, keys.each_ref().map(String::as_str)).run(&self.pool)?;
+        let (tombstone, changes) = (keys::tombstone(pipeline), keys::window_changes(pipeline));
+        Call::new(&scripts::REVIVE_PIPELINE, [&tombstone, &changes, keys::JOB_INDEX, keys::UNINDEXED])
+            .arg(pipeline)
+            .run(&self.pool)?;
         Ok(())
     }
 }

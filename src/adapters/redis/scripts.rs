@@ -54,6 +54,7 @@ scripts! {
     COUNTS = "counts", Idempotent;
     DROP_PIPELINE = "drop_pipeline", Idempotent;
     DUE_WINDOWS = "due_windows", Idempotent;
+    ENDED = "ended", Idempotent;
     ENQUEUE = "enqueue", Never;
     EXTEND_WINDOWS = "extend_windows", Idempotent;
     FINISH = "finish", Never;
@@ -61,7 +62,9 @@ scripts! {
     GROUP = "group", Idempotent;
     HEARTBEAT = "heartbeat", Idempotent;
     LOCK_PIPELINE = "lock_pipeline", Never;
+    INDEX_ENDED = "index_ended", Idempotent;
     JOB = "job", Idempotent;
+    MARK_INDEXED = "mark_indexed", Idempotent;
     REMOVE_CONSUMER = "remove_consumer", Idempotent;
     LOGIN_ADMIT = "login_admit", Never;
     LOGIN_SUCCESS = "login_success", Never;
@@ -112,6 +115,11 @@ impl Call {
     /// For any number of keys.
     pub(super) fn with_keys(source: &'static Source, keys: impl Iterator<Item = String>) -> Self {
         Self { source, keys: keys.collect(), arguments: Vec::new() }
+    }
+
+    pub(super) fn key(mut self, key: &str) -> Self {
+        self.keys.push(key.to_owned());
+        self
     }
 
     pub(super) fn arg(mut self, value: impl ToString) -> Self {

@@ -60,12 +60,17 @@ pub(super) fn forget(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()
 
 /// Makes the waiting jobs and the next window of a pipeline check all keys, unless the pipeline was deleted.
 pub(super) fn check_all_keys(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<()> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND expires_ms > ?2)";
-    if step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], |row| row.get(0))? {
+    if is_dropped(step, pipeline)? {
         return Ok(());
     }
     step.run("DELETE FROM change_sets WHERE pipeline = ?1", [pipeline.as_str()])?;
     change_all(step, pipeline)
+}
+
+/// Whether the pipeline has a tombstone.
+pub(super) fn is_dropped(step: &KvTransaction<'_>, pipeline: &Slug) -> StepResult<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND expires_ms > ?2)";
+    Ok(step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], |row| row.get(0))?)
 }
 
 /// Moves the keys of the pipeline's window, which has been closed, to its job.

@@ -18,6 +18,7 @@ mod db;
 mod entries;
 mod error;
 mod file;
+mod job_index;
 mod jobs;
 mod kv;
 mod locks;

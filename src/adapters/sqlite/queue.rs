@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use crate::domain::job::{AttemptCost, Job, JobStatus};
+use crate::domain::job::{AttemptCost, Job, JobPosition, JobStatus};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, LIVE_AFTER_END_MS};
+use crate::ports::job_index::EndedJob;
 use crate::ports::jobs::{
     Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
 };
@@ -16,7 +17,7 @@ use super::error::StepResult;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::units::{after, sql_count};
-use super::{changes, entries, locks, start};
+use super::{changes, entries, job_index, locks, start};
 
 /// Longest wait of a claim.
 const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -145,6 +146,12 @@ impl JobQueue for SqliteKv {
                     params![lease.job_id.as_str(), lease.pipeline.as_str(), jobs::text(job)?, expires],
                 )?;
                 step.delete_expired("ended", "job_id")?;
+                if !job.is_dry_run() && !changes::is_dropped(step, &lease.pipeline)? {
+                    let (pipeline, position) = (lease.pipeline.clone(), JobPosition::of(job));
+                    let failed = job.status != JobStatus::Completed;
+                    job_index::add(step, &EndedJob { pipeline, position, failed })?;
+                    job_index::trim(step)?;
+                }
                 locks::release(step, &lease.pipeline, &lease.token)?;
                 Ok(())
             })

@@ -11,6 +11,7 @@ use crate::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts
 use crate::ports::kv::KvResult;
 
 use super::changes;
+use super::job_index;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::locks;
@@ -107,6 +108,7 @@ impl JobRegistry for SqliteKv {
             step.run("DELETE FROM ended WHERE pipeline = ?1", [slug])?;
             step.run("DELETE FROM windows WHERE pipeline = ?1", [slug])?;
             changes::forget(step, pipeline)?;
+            job_index::forget(step, pipeline)?;
             step.run("DELETE FROM tombstones WHERE expires_ms <= ?1", [step.now])?;
             step.run(
                 "INSERT OR REPLACE INTO tombstones (pipeline, marked_ms, expires_ms) VALUES (?1, ?2, ?3)",
@@ -119,6 +121,7 @@ impl JobRegistry for SqliteKv {
     fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
         self.db.write("revive a pipeline", |step| {
             step.run("DELETE FROM tombstones WHERE pipeline = ?1", [pipeline.as_str()])?;
+            job_index::add_unindexed(step, pipeline)?;
             changes::change_all(step, pipeline)
         })
     }

@@ -8,7 +8,7 @@ pub(super) use table::missing_heartbeat;
 
 use std::io::Write;
 
-use find::{FoundJobs, JobFilter};
+use find::FoundJobs;
 
 use super::args::JobsArgs;
 use super::command_error::CommandError;
@@ -18,6 +18,7 @@ use super::{environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::name::Slug;
+use crate::pipelines::all_jobs::JobFilter;
 use crate::pipelines::history;
 
 /// Lists the newest jobs, then with `--follow` follows active ones. False if one of those failed, or if none is active and
@@ -29,15 +30,15 @@ pub fn run(args: &JobsArgs) -> Result<bool, CommandError> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
     let Some(pipeline) = &args.pipeline else {
-        let found = find::of_all_pipelines(&services, job_filter(args), usize::from(args.limit))?;
+        let found = find::newest(&services, None, job_filter(args), usize::from(args.limit))?;
         write_jobs(args, &services, &found)?;
         return Ok(true);
     };
-    let found = find::of_one_pipeline(&services, pipeline, job_filter(args), usize::from(args.limit))?;
+    let found = find::newest(&services, Some(pipeline), job_filter(args), usize::from(args.limit))?;
     write_jobs(args, &services, &found)?;
     if found.jobs.is_empty() {
         return match job_filter(args) {
-            JobFilter::Any => no_jobs(args, pipeline, &services),
+            JobFilter::All => no_jobs(args, pipeline, &services),
             JobFilter::Failed | JobFilter::Active => Ok(true),
         };
     }
@@ -65,7 +66,7 @@ fn job_filter(args: &JobsArgs) -> JobFilter {
     match (args.failed, args.active) {
         (true, _) => JobFilter::Failed,
         (false, true) => JobFilter::Active,
-        (false, false) => JobFilter::Any,
+        (false, false) => JobFilter::All,
     }
 }
 
@@ -82,7 +83,7 @@ fn write_jobs(args: &JobsArgs, services: &Services, found: &FoundJobs) -> Result
     let more = found.more.as_ref().filter(|_| !args.json);
     if let Some(more) = more {
         let _ = writeln!(std::io::stderr(), "{more}");
-    } else if found.jobs.is_empty() && !args.json && (args.all || job_filter(args) != JobFilter::Any) {
+    } else if found.jobs.is_empty() && !args.json && (args.all || job_filter(args) != JobFilter::All) {
         let _ = writeln!(std::io::stderr(), "no such jobs");
     }
     Ok(())

@@ -11,7 +11,7 @@ use super::document::schema;
 use super::limits::PROBLEMS_MAX;
 use super::problem::DashboardProblemKind;
 use super::yaml::child;
-use crate::domain::schema::{node_around, types};
+use crate::domain::schema::{Violations, each_violation, node_around, types};
 use crate::domain::text::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
@@ -27,12 +27,15 @@ pub(super) struct StructureFault {
     pub(super) message: String,
 }
 
-/// All violations of the schema.
+/// Violations of the schema: all, or the first of a large document.
 pub(super) fn check(value: &Value) -> Vec<StructureFault> {
     let mut findings = Findings(Vec::new());
     if let Some(validator) = VALIDATOR.as_ref() {
-        for error in validator.iter_errors(value) {
-            findings.see(&error);
+        let found = each_violation(validator, value, |error| findings.see(error));
+        if found == Violations::First {
+            for finding in &mut findings.0 {
+                finding.message.push_str("; the dashboard is large, so only this problem is shown");
+            }
         }
     }
     let mut findings = findings.0;

@@ -1,10 +1,11 @@
 //! A job: one run of a pipeline.
 //!
-//! [`message`] is its stream entry; [`record`] its state; [`retry`] the retry policy; [`window`] the debounce window of
+//! [`message`] is its stream entry; [`record`] its state; [`position`] the order of jobs; [`retry`] the retry policy; [`window`] the debounce window of
 //! new files, [`changed_keys`] the keys from its events; [`run`] progress, result and error of the run.
 
 pub mod changed_keys;
 pub mod message;
+pub mod position;
 pub mod record;
 pub mod retry;
 pub mod run;
@@ -12,6 +13,7 @@ pub mod window;
 
 pub use changed_keys::ChangedKeys;
 pub use message::{JobId, JobMessage, ParsedEntry};
+pub use position::{JobPosition, PositionError};
 pub use record::{Job, JobStatus, WaitReason};
 pub use retry::{AttemptCost, RetryDecision};
 pub use run::*;

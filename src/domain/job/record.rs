@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{JobId, JobMessage, TRIGGER_DRY_RUN};
 use super::run::{Progress, RunError, RunResult};
+use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 
 /// The statuses of a job, as in the HTTP API and in records.
@@ -165,6 +166,18 @@ impl Job {
         self
     }
 
+    /// The job as one of `pipeline`: a renamed or copied pipeline has jobs under its former name.
+    pub fn of_pipeline(mut self, pipeline: &Slug) -> Self {
+        if self.pipeline == *pipeline {
+            return self;
+        }
+        if let Ok(relative) = self.message().relative_prefix() {
+            self.prefix = format!("{}{relative}", pipeline_prefix(pipeline));
+        }
+        self.pipeline = pipeline.clone();
+        self
+    }
+
     pub fn started(mut self, worker: &str, fence: u64, attempt: u32, at: DateTime<Utc>) -> Self {
         debug_assert!(!self.status.is_terminal());
         self.status = JobStatus::Running;
@@ -254,6 +267,21 @@ mod tests {
     fn queued() -> Job {
         let slug = Slug::parse("trips").unwrap();
         Job::queued(&JobMessage::new(slug, false, "manual", at(1_000)), 3)
+    }
+
+    #[test]
+    fn job_is_rewritten_for_its_pipelines_new_name() {
+        let (old, new) = (Slug::parse("h8").unwrap(), Slug::parse("h9").unwrap());
+        for (prefix, expect) in [
+            ("pipelines/h8/", "pipelines/h9/"),
+            ("pipelines/h8/in/a", "pipelines/h9/in/a"),
+            ("", "pipelines/h9/"),
+            ("in/", "pipelines/h9/in/"),
+        ] {
+            let message = JobMessage { prefix: prefix.into(), ..JobMessage::new(old.clone(), false, "manual", at(0)) };
+            let job = Job::queued(&message, 1).of_pipeline(&new);
+            assert_eq!((job.pipeline, job.prefix.as_str()), (new.clone(), expect));
+        }
     }
 
     fn lost() -> RunError {

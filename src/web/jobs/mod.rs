@@ -6,6 +6,7 @@ mod actions;
 mod rejects;
 mod service;
 
+use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,13 +15,17 @@ use super::access::{number_query, optional_query, slug_param};
 use super::endpoint::Endpoint;
 use super::failure::from_history;
 use super::parquet::rejects::Rejects;
-use crate::domain::job::Job;
+use crate::domain::job::{Job, JobPosition, PositionError};
 use crate::domain::limits::{CONFIG_BYTES_MAX, HISTORY_PAGE_JOBS_MAX};
+use crate::domain::text::clipped;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::pipelines::history::{CursorError, HistoryCursor, page};
+use crate::pipelines::all_jobs::{self, JobFilter};
+use crate::pipelines::history::page;
+use crate::ports::job_index::Coverage;
+use crate::runtime::rfc3339;
 
 pub use service::Jobs;
-use service::{PARQUET, as_job_of, find_job, path_params};
+use service::{PARQUET, find_job, path_params};
 
 pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
     let found = [ErrorCode::InvalidSlug, ErrorCode::JobNotFound];
@@ -30,6 +35,14 @@ pub(super) fn endpoints() -> Vec<Endpoint<Jobs>> {
             .query::<String>("before", "`next` of the previous page.")
             .response::<JobPage>(200, "a page of jobs")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound]),
+        Endpoint::get("/api/jobs", "jobs.list_all", "Lists the jobs of all pipelines, newest first", list_all)
+            .query::<String>(
+                "status",
+                "`active` for queued and running jobs, `failed` for failed ones; all by default.",
+            )
+            .query::<u64>("limit", "Page size: 1 to 200, 50 by default.")
+            .query::<String>("before", "`next` of the previous page.")
+            .response::<AllJobsPage>(200, "a page of jobs"),
         Endpoint::post("/api/p/{pipeline}/jobs", "jobs.run", "Starts a run", actions::run)
             .query::<bool>("clean", "Whether to rebuild all tables.")
             .query::<String>("prefix", "Only process sources under this prefix.")
@@ -81,6 +94,20 @@ struct JobPage {
     next: Option<String>,
 }
 
+/// A page of the jobs of all pipelines.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AllJobs")]
+struct AllJobsPage {
+    /// Without the accounting of each source.
+    jobs: Vec<Job>,
+    /// `before` of the next page; null on the last page.
+    next: Option<String>,
+    /// False while a worker still indexes records: jobs that ended before may be missing.
+    complete: bool,
+    /// RFC 3339. Jobs that were enqueued before are listed by pipeline only; null if all are listed.
+    since: Option<String>,
+}
+
 /// Default page size.
 const PAGE_JOBS_DEFAULT: u64 = 50;
 
@@ -88,12 +115,8 @@ const _: () = assert!(PAGE_JOBS_DEFAULT <= HISTORY_PAGE_JOBS_MAX as u64);
 
 fn list(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
-    let limit = number_query(request, "limit", 1..=HISTORY_PAGE_JOBS_MAX as u64)?.unwrap_or(PAGE_JOBS_DEFAULT);
-    let invalid = |error: CursorError| ApiError::new(ErrorCode::InvalidRequest, format!("before: {error}"));
-    let before: Option<HistoryCursor> =
-        optional_query(request, "before")?.map(str::parse).transpose().map_err(invalid)?;
-    let limit = usize::try_from(limit).unwrap_or(HISTORY_PAGE_JOBS_MAX);
-    let page = page(&*jobs.store, &*jobs.kv, &pipeline, before.as_ref(), limit).map_err(from_history)?;
+    let (before, limit) = position(request)?;
+    let page = page(&*jobs.store, &*jobs.kv, &*jobs.kv, &pipeline, before.as_ref(), limit).map_err(from_history)?;
     for (key, why) in &page.unreadable {
         tracing::warn!(%pipeline, key, why, "job record is unreadable; skipped");
     }
@@ -101,8 +124,46 @@ fn list(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     if page.jobs.is_empty() && before.is_none() {
         jobs.store.existing(request, "pipeline")?;
     }
-    let jobs = page.jobs.into_iter().map(|job| as_job_of(job, &pipeline)).collect();
+    let jobs = page.jobs.into_iter().map(|job| job.of_pipeline(&pipeline)).collect();
     Ok(Response::json(200, &JobPage { jobs, next: page.next.map(|next| next.to_string()) }))
+}
+
+/// `before` and `limit` of a page.
+fn position(request: &Request) -> Result<(Option<JobPosition>, usize), ApiError> {
+    let limit = number_query(request, "limit", 1..=HISTORY_PAGE_JOBS_MAX as u64)?.unwrap_or(PAGE_JOBS_DEFAULT);
+    let invalid = |error: PositionError| ApiError::new(ErrorCode::InvalidRequest, format!("before: {error}"));
+    let before = optional_query(request, "before")?.map(str::parse).transpose().map_err(invalid)?;
+    Ok((before, usize::try_from(limit).unwrap_or(HISTORY_PAGE_JOBS_MAX)))
+}
+
+fn list_all(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
+    let (before, limit) = position(request)?;
+    let which = match optional_query(request, "status")? {
+        None => JobFilter::All,
+        Some("failed") => JobFilter::Failed,
+        Some("active") => JobFilter::Active,
+        Some(other) => {
+            let text = format!("status: expected `active` or `failed`, found `{}`", clipped(other));
+            return Err(ApiError::new(ErrorCode::InvalidRequest, text));
+        }
+    };
+    let found = all_jobs::page(&*jobs.store, &*jobs.kv, None, which, before.as_ref(), limit).map_err(from_history)?;
+    for (key, why) in &found.page.unreadable {
+        tracing::warn!(key, why, "job record is unreadable; skipped");
+    }
+    let since = match found.coverage {
+        Coverage::Since(ms) => DateTime::from_timestamp_millis(ms),
+        Coverage::Incomplete | Coverage::All => None,
+    };
+    Ok(Response::json(
+        200,
+        &AllJobsPage {
+            jobs: found.page.jobs,
+            next: found.page.next.map(|next| next.to_string()),
+            complete: found.coverage != Coverage::Incomplete,
+            since: since.map(rfc3339),
+        },
+    ))
 }
 
 fn get(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {

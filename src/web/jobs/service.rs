@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::domain::job::{Job, JobId};
-use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request};
 use crate::pipelines::history::{Recorded, read};
@@ -44,44 +43,10 @@ pub(super) fn path_params(request: &Request) -> Result<(Slug, JobId), ApiError> 
 pub(super) fn find_job(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> Result<Job, ApiError> {
     let live = jobs.kv.job(pipeline, id).map_err(from_kv)?;
     match read(&*jobs.store, pipeline, id).map_err(from_store)? {
-        Recorded::Job(job) => return Ok(as_job_of(*job, pipeline)),
+        Recorded::Job(job) => return Ok(job.of_pipeline(pipeline)),
         Recorded::Unreadable(key, why) => tracing::warn!(%pipeline, job_id = %id, key, why, "job record is unreadable"),
         Recorded::Missing => {}
     }
-    live.map(|job| as_job_of(job, pipeline))
+    live.map(|job| job.of_pipeline(pipeline))
         .ok_or_else(|| ApiError::new(ErrorCode::JobNotFound, format!("the pipeline `{pipeline}` has no job `{id}`")))
-}
-
-/// Rewrites a job as one of `pipeline`: a renamed or copied pipeline has jobs under its former name.
-pub(super) fn as_job_of(job: Job, pipeline: &Slug) -> Job {
-    if job.pipeline == *pipeline {
-        return job;
-    }
-    let prefix = match job.message().relative_prefix() {
-        Ok(relative) => format!("{}{relative}", pipeline_prefix(pipeline)),
-        Err(_) => job.prefix.clone(),
-    };
-    Job { pipeline: pipeline.clone(), prefix, ..job }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::job::JobMessage;
-
-    #[test]
-    fn job_is_rewritten_for_its_pipelines_new_name() {
-        let (old, new) = (Slug::parse("h8").unwrap(), Slug::parse("h9").unwrap());
-        for (prefix, expect) in [
-            ("pipelines/h8/", "pipelines/h9/"),
-            ("pipelines/h8/in/a", "pipelines/h9/in/a"),
-            ("", "pipelines/h9/"),
-            ("in/", "pipelines/h9/in/"),
-        ] {
-            let at = chrono::DateTime::UNIX_EPOCH;
-            let message = JobMessage { prefix: prefix.into(), ..JobMessage::new(old.clone(), false, "manual", at) };
-            let job = as_job_of(Job::queued(&message, 1), &new);
-            assert_eq!((job.pipeline, job.prefix.as_str()), (new.clone(), expect));
-        }
-    }
 }

@@ -4,23 +4,23 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::recent::{Budget, JOBS_MAX, RecentJobs, recent};
-use super::service::{ConfigState, Detail, Details, LastJob, Listed, Pipelines};
+use super::service::{ConfigState, Detail, Details, DetailsPage, LastJob, Listed, Pipelines};
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
-use crate::domain::name::Slug;
+use crate::domain::name::{NameError, Slug};
 use crate::domain::pipeline::validate;
-use crate::http::{ApiError, Request, Response};
+use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::{self, history};
 use crate::ports::store::{Bucket, StoreError};
 use crate::runtime::rfc3339;
 use crate::sync::parallel_map;
-use crate::web::access::{flag_query, number_query};
+use crate::web::access::{flag_query, number_query, optional_query};
 use crate::web::failure::{from_history, from_kv, from_store};
 
-/// Concurrent reads, and most pipelines with details.
+/// Concurrent reads, and most pipelines with details on a page.
 const THREADS_MAX: usize = 8;
-const DETAILS_MAX: usize = 1_000;
+const DETAILS_MAX: u64 = 1_000;
 /// Maximum number of active jobs searched for the next due one.
 const ACTIVE_MAX: usize = 100;
 
@@ -28,29 +28,35 @@ const ACTIVE_MAX: usize = 100;
 pub(super) fn list(pipelines: &Pipelines, request: &mut Request) -> Result<Response, ApiError> {
     let details = flag_query(request, "details")?;
     let count = number_query(request, "recent", 0..=JOBS_MAX)?.and_then(|count| usize::try_from(count).ok());
-    let count = count.filter(|count| *count > 0);
+    let recent = count.filter(|count| *count > 0);
+    let limit = number_query(request, "limit", 1..=DETAILS_MAX)?.unwrap_or(DETAILS_MAX);
+    let invalid = |error: NameError| ApiError::new(ErrorCode::InvalidRequest, format!("after: {error}"));
+    let after = optional_query(request, "after")?.map(Slug::parse).transpose().map_err(invalid)?;
     if details {
-        let details = pipelines.details.run(&count, || load_details(pipelines, count))?;
+        let page = DetailsPage { after, limit: usize::try_from(limit).unwrap_or(usize::MAX), recent };
+        let details = pipelines.details.run(&page, || load_details(pipelines, &page))?;
         return Ok(Response::json(200, &*details));
     }
     let slugs = pipelines::all(&*pipelines.store).map_err(from_store)?;
     Ok(Response::json(200, &Listed::Slugs(slugs.into_iter().map(String::from).collect())))
 }
 
-fn load_details(pipelines: &Pipelines, count: Option<usize>) -> Result<Listed, ApiError> {
+fn load_details(pipelines: &Pipelines, page: &DetailsPage) -> Result<Listed, ApiError> {
     let slugs = pipelines::all(&*pipelines.store).map_err(from_store)?;
-    let truncated = slugs.len() > DETAILS_MAX;
-    let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
-    let details = load_each(pipelines, &shown, count)?;
-    let recent_truncated = count.is_some() && details.iter().any(|one| one.recent.is_none());
-    Ok(Listed::Details(Details { pipelines: details, truncated, recent_truncated }))
+    let mut later = slugs.into_iter().filter(|slug| page.after.as_ref().is_none_or(|after| slug > after));
+    let shown: Vec<Slug> = later.by_ref().take(page.limit).collect();
+    let truncated = later.next().is_some();
+    let details = load_each(pipelines, &shown, page.recent)?;
+    let recent_truncated = page.recent.is_some() && details.iter().any(|one| one.recent.is_none());
+    let next = shown.last().filter(|_| truncated).map(Slug::to_string);
+    Ok(Listed::Details(Details { pipelines: details, truncated, next, recent_truncated }))
 }
 
 fn load_each(pipelines: &Pipelines, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {
     let budget = Budget::new();
     parallel_map(slugs, THREADS_MAX, |slug| {
         let recent_jobs = match count {
-            Some(count) => recent(&pipelines.store, &pipelines.summaries, slug, count, &budget)?,
+            Some(count) => recent(&pipelines.store, &*pipelines.kv, &pipelines.summaries, slug, count, &budget)?,
             None => None,
         };
         detail(pipelines, slug, recent_jobs)
@@ -60,7 +66,7 @@ fn load_each(pipelines: &Pipelines, slugs: &[Slug], count: Option<usize>) -> Res
 /// Reads the config and the last job.
 fn detail(pipelines: &Pipelines, slug: &Slug, recent_jobs: Option<RecentJobs>) -> Result<Detail, ApiError> {
     let config = read_config(pipelines, slug)?;
-    let page = history::page(&*pipelines.store, &*pipelines.kv, slug, None, 1).map_err(from_history)?;
+    let page = history::page(&*pipelines.store, &*pipelines.kv, &*pipelines.kv, slug, None, 1).map_err(from_history)?;
     let active = pipelines.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
     let waiting = active.iter().filter(|job| job.status == JobStatus::Queued).filter_map(|job| job.not_before);
     let window = pipelines.kv.window_due_at(slug).map_err(from_kv)?;

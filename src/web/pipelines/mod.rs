@@ -44,6 +44,8 @@ pub(super) fn endpoints() -> Vec<Endpoint<Pipelines>> {
         Endpoint::get(PIPELINES, "pipelines.list", "Lists the pipelines", list::list)
             .query::<bool>("details", "Whether to include the state of each pipeline.")
             .query::<u64>("recent", "With `details`: number of recent ended jobs, at most 30; 0 by default.")
+            .query::<u64>("limit", "With `details`: page size, 1 to 1,000, 1,000 by default.")
+            .query::<String>("after", "With `details`: `next` of the previous page.")
             .response::<service::Listed>(200, "the slugs, or with `details` an entry each"),
         Endpoint::post(PIPELINES, "pipelines.create", "Creates a pipeline from a template", create::create)
             .takes::<create::CreateRequest>(BODY_BYTES_MAX)

@@ -17,10 +17,11 @@ use crate::domain::layout::job_record_key;
 use crate::domain::limits::JOB_RECORD_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
-use crate::pipelines::history::ended;
+use crate::pipelines::history::newest_ended;
+use crate::ports::job_index::JobIndex;
 use crate::ports::store::{Bucket, StoreError};
 use crate::sync::parallel_map;
-use crate::web::failure::from_store;
+use crate::web::failure::{from_history, from_store};
 use crate::web::stores::Objects;
 
 /// Maximum number of jobs of one pipeline.
@@ -125,17 +126,20 @@ impl Budget {
 /// The last `count` ended jobs of a pipeline; `None` if the budget is exhausted.
 ///
 /// # Errors
-/// `s3_error`, `bucket_not_found`.
+/// `s3_error`, `bucket_not_found`, `kv_unavailable`.
 pub fn recent(
     store: &Objects,
+    index: &dyn JobIndex,
     cache: &JobSummaryCache,
     pipeline: &Slug,
     count: usize,
     budget: &Budget,
 ) -> Result<Option<RecentJobs>, ApiError> {
-    let ids = ended(&**store, pipeline, count).map_err(from_store)?;
-    let keys: Vec<(JobId, String)> =
-        ids.into_iter().map(|id| (id.clone(), job_record_key(pipeline, id.as_str()))).collect();
+    let ids = newest_ended(&**store, index, pipeline, count).map_err(from_history)?;
+    let keys: Vec<(JobId, String)> = ids
+        .into_iter()
+        .map(|position| (position.job_id.clone(), job_record_key(pipeline, position.job_id.as_str())))
+        .collect();
     let unread: Vec<&(JobId, String)> = keys.iter().filter(|(_, key)| cache.get(key).is_none()).collect();
     if !budget.take(unread.len()) {
         return Ok(None);

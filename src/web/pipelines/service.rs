@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::recent::{JobSummaryCache, RecentJob};
+use crate::domain::name::Slug;
 use crate::ports::{IcebergCatalog, Kv};
 use crate::sync::{Semaphore, SingleFlight};
 use crate::system::process_folder;
@@ -21,8 +22,8 @@ pub struct Pipelines {
     pub(super) streams: Semaphore,
     pub(super) options: PipelineOptions,
     pub(super) summaries: JobSummaryCache,
-    /// Calls that list pipelines with details, keyed by the number of recent jobs.
-    pub(super) details: SingleFlight<Option<usize>, Listed>,
+    /// Calls that list pipelines with details.
+    pub(super) details: SingleFlight<DetailsPage, Listed>,
 }
 
 pub struct PipelineOptions {
@@ -49,6 +50,15 @@ impl Pipelines {
     }
 }
 
+/// A page of pipelines with details.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct DetailsPage {
+    pub(super) after: Option<Slug>,
+    pub(super) limit: usize,
+    /// Number of recent jobs.
+    pub(super) recent: Option<usize>,
+}
+
 /// The slugs, in order; with `details`, an entry each.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -62,6 +72,8 @@ pub(super) struct Details {
     pub(super) pipelines: Vec<Detail>,
     /// More pipelines exist.
     pub(super) truncated: bool,
+    /// `after` of the next page; null on the last one.
+    pub(super) next: Option<String>,
     /// Recent jobs of some pipelines are missing, since reading them would take too long; retry.
     pub(super) recent_truncated: bool,
 }

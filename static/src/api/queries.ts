@@ -35,6 +35,7 @@ export const keys = {
   settings: ["settings"] as const,
   about: ["about"] as const,
   ready: ["ready"] as const,
+  allJobs: (status: string) => ["jobs", status] as const,
   pipeline: (slug: string) => ["p", slug] as const,
   jobs: (slug: string) => ["p", slug, "jobs"] as const,
   job: (slug: string, id: string) => ["p", slug, "jobs", id] as const,
@@ -96,6 +97,26 @@ export const jobsQuery = (pipeline: string) =>
       ask(api.GET("/api/p/{pipeline}/jobs", { params: { path: { pipeline }, query: { limit: 50 } }, signal })),
     refetchInterval: (query) =>
       isGone(query.state.error) ? false : query.state.data?.jobs.some(isActive) ? LIVE_MS : IDLE_POLL_MS,
+  });
+
+export type JobStatusFilter = "" | "active" | "failed";
+
+/** A page of jobs of all pipelines. */
+export const allJobsPage = (status: JobStatusFilter, page: { limit: number; before?: string }, signal?: AbortSignal) =>
+  ask(
+    api.GET("/api/jobs", {
+      params: { query: { ...page, ...(status ? { status } : {}) } },
+      ...(signal ? { signal } : {}),
+    }),
+  );
+
+/** The newest jobs of all pipelines; polls fast while one is active. */
+export const allJobsQuery = (status: JobStatusFilter) =>
+  queryOptions({
+    queryKey: keys.allJobs(status),
+    queryFn: ({ signal }) => allJobsPage(status, { limit: 50 }, signal),
+    refetchInterval: (query) =>
+      query.state.data?.jobs.some(isActive) || query.state.data?.complete === false ? LIVE_MS : IDLE_POLL_MS,
   });
 
 export const jobQuery = (pipeline: string, id: string) =>

@@ -21,6 +21,8 @@ export const routes = {
   /** A source in the lake; source keys are relative to their pipeline. */
   source: (slug: string, source: string, line?: number | null): string =>
     routes.file(`pipelines/${slug}/${source}`, line),
+  /** Jobs of all pipelines; `status` as in the API. */
+  allJobs: (status?: string) => withQuery("/jobs", { status }),
   settings: () => "/settings",
   pipeline: (slug: string) => `/p/${part(slug)}`,
   data: (

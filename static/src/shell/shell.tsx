@@ -106,6 +106,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
     { keys: "?", does: "Show help for this view", run: help, scope: "everywhere" },
     { keys: "g p", does: "Go to pipelines", run: () => go(routes.home()), scope: "everywhere" },
     { keys: "g l", does: "Go to the lake", run: () => go(routes.lake()), scope: "everywhere" },
+    { keys: "g j", does: "Go to the jobs of all pipelines", run: () => go(routes.allJobs()), scope: "everywhere" },
     { keys: "g s", does: "Go to settings", run: () => go(routes.settings()), scope: "everywhere" },
   ]);
 

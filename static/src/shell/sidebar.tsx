@@ -3,6 +3,7 @@ import {
   CircleHelp,
   Command,
   Database,
+  ListChecks,
   Monitor,
   Moon,
   Settings as SettingsIcon,
@@ -115,6 +116,10 @@ export function Sidebar({ onPalette, onHelp }: Props) {
         <Link href={routes.lake()} aria-current={at("/lake")}>
           <Database />
           Lake
+        </Link>
+        <Link href={routes.allJobs()} aria-current={at("/jobs")}>
+          <ListChecks />
+          Jobs
         </Link>
         <Link href={routes.settings()} aria-current={at("/settings")}>
           <SettingsIcon />

@@ -16,6 +16,9 @@ use super::{is_stopped, on_both};
 const TRIPS: &str = include_str!("../../../testdata/dashboards/good/trips.yaml");
 const ALL: &str = "/api/p/taxi/dashboards";
 const ONE: &str = "/api/p/taxi/dashboards/trips";
+/// Checks a config without saving it.
+const CHECK: &str = "/api/p/taxi/config?dry_run=1";
+const JSON: (&str, &str) = ("Content-Type", "application/json");
 const YAML: (&str, &str) = ("Content-Type", "application/yaml");
 
 /// A pipeline with the table `trips`, which exists only in the config.
@@ -489,4 +492,31 @@ fn dashboard_text_is_validated_by_the_cli() {
     assert!(response.contains("bad.yml:2:1: unknown field `colour`"), "{response}");
     assert!(response.contains("bad.yml:15:") && response.contains("invalid_value at /panels/0/width"), "{response}");
     assert!(response.contains("2 problems"), "{response}");
+}
+
+#[test]
+fn long_lists_of_wrong_values_are_one_problem_and_take_little_memory() {
+    let site = Site::new(Kind::Embedded);
+    configure(&site);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let path = format!("{ONE}/validate");
+    browser.send("POST", &path, &[YAML], TRIPS.as_bytes()).ok();
+    let peak = web.peak_bytes();
+    let many = |item: &str, count: usize| vec![item; count].join(",");
+    for text in [format!("panels: [{}]", many("{}", 80_000)), format!("params: [{}]", many("1", 100_000))] {
+        let verdict = browser.send("POST", &path, &[YAML], text.as_bytes()).ok().json();
+        let errors = verdict["errors"].as_array().unwrap();
+        assert!((1..=2).contains(&errors.len()), "{verdict}");
+        assert!(errors[0]["message"].as_str().unwrap().contains("the dashboard is large"), "{verdict}");
+    }
+    let mapping = |more: &str| format!("{{\"version\":1,\"mappings\":[{more}]}}");
+    let columns = format!("{{\"table\":\"t\",\"files\":[\"*\"],\"columns\":[{}]}}", many("{}", 4_000));
+    for config in [mapping(&many("{}", 1_300_000)), mapping(&many(&columns, 300)), mapping(&many("1", 1_900_000))] {
+        let problems = browser.send("PUT", CHECK, &[JSON], config.as_bytes()).ok().json()["problems"].clone();
+        assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
+        assert!(problems[0]["message"].as_str().unwrap().contains("the config is large"), "{problems}");
+    }
+    let grown = web.peak_bytes() - peak;
+    assert!(grown < HOSTILE_MEMORY_BYTES_MAX, "the web service took {grown} bytes more");
 }

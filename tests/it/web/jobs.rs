@@ -564,3 +564,70 @@ fn dry_run_of_a_large_ratio_of_rejects_fails_with_the_rows() {
     assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("too_many_rejects")), "{ended}");
     assert!(ended["error"]["detail"].as_str().unwrap().contains("`in/a.csv` line 3"), "{ended}");
 }
+
+/// The pipelines and ids of a page of all jobs, and the cursor of the next.
+fn all(browser: &Browser, query: &str) -> (Vec<(String, String)>, Option<String>) {
+    let page = browser.get(&format!("/api/jobs{query}")).ok().json();
+    let text = |job: &Value, name: &str| job[name].as_str().unwrap().to_owned();
+    let jobs = page["jobs"].as_array().unwrap().iter();
+    (jobs.map(|job| (text(job, "pipeline"), text(job, "job_id"))).collect(), page["next"].as_str().map(str::to_owned))
+}
+
+fn await_complete(browser: &Browser) {
+    await_that("the index of jobs", || browser.get("/api/jobs").ok().json()["complete"] == true);
+}
+
+#[test]
+fn jobs_of_all_pipelines_are_listed_by_status_also_after_lost_data_and_a_rename() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        // Records of an earlier key-value store, one of a job of another program.
+        site.pipeline("trips", &json!({}));
+        site.pipeline("fares", &json!({}));
+        let old = ended(100);
+        record(&site, &old);
+        let mut foreign = ended(50);
+        foreign.job_id = JobId::parse("by-hand").unwrap();
+        foreign.pipeline = slug("fares");
+        record(&site, &foreign);
+        site.store.put(Bucket::Pipelines, "pipelines/fares/jobs/broken.json", b"{", &WriteOptions::default()).unwrap();
+        let (worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        await_complete(&browser);
+        let named = |pipeline: &str, job: &str| (pipeline.to_owned(), job.to_owned());
+        let first = [named("fares", "by-hand"), named("trips", old.job_id.as_str())];
+        assert_eq!(all(&browser, ""), (first.to_vec(), None));
+        let page = browser.get("/api/jobs").ok().json();
+        assert_eq!((&page["since"], &page["jobs"][0]["result"]["tables"]["t"]["sources"]), (&json!(null), &json!([])));
+
+        // Without a file a run fails.
+        let failed = browser.send("POST", JOBS, &[], b"").ok().json();
+        await_end(&browser, &failed);
+        let failed = named("trips", failed["job_id"].as_str().unwrap());
+        await_that("the failed job", || all(&browser, "?status=failed").0 == [failed.clone()]);
+        drop(worker);
+        let queued = browser.send("POST", "/api/p/fares/jobs", &[], b"").ok().json();
+        let queued = named("fares", queued["job_id"].as_str().unwrap());
+        assert_eq!(all(&browser, "?status=active").0, [queued.clone()]);
+        let whole = [&[queued, failed.clone()], &first[..]].concat();
+        assert_eq!(all(&browser, "").0, whole);
+        let (mut paged, mut next) = all(&browser, "?limit=1");
+        while let Some(before) = next {
+            let page = all(&browser, &format!("?limit=1&before={before}"));
+            paged.extend(page.0);
+            next = page.1;
+        }
+        assert_eq!(paged, whole);
+        for bad in ["?status=completed", "?limit=0", "?limit=201", "?before=x"] {
+            browser.get(&format!("/api/jobs{bad}")).refused(400, "invalid_request");
+        }
+
+        browser.patch("/api/pipelines/trips", &json!({ "newSlug": "rides" })).ok();
+        let _worker = site.worker();
+        await_complete(&browser);
+        assert_eq!(all(&browser, "?status=failed").0, [named("rides", &failed.1)]);
+        assert!(all(&browser, "").0.contains(&named("rides", old.job_id.as_str())));
+        browser.send("DELETE", "/api/pipelines/rides", &[], b"").ok();
+        assert!(all(&browser, "").0.iter().all(|(pipeline, _)| pipeline == "fares"));
+    });
+}

@@ -133,6 +133,17 @@ fn list_details_have_config_last_job_and_next_due() {
         assert_eq!((&broken["config"], &broken["tables"]), (&json!("invalid"), &json!(2)));
         assert!(broken["problems"].as_u64().unwrap() > 1 && broken["title"] == "Half", "{broken}");
         assert!(broken["next_due"].is_string(), "{broken}");
+        assert_eq!(details["next"], json!(null));
+        let first = browser.get("/api/pipelines?details=true&limit=1").ok().json();
+        assert_eq!(
+            (&first["pipelines"], &first["truncated"], &first["next"]),
+            (&json!([broken]), &json!(true), &json!("broken"))
+        );
+        let second = browser.get("/api/pipelines?details=true&limit=1&after=broken").ok().json();
+        assert_eq!((&second["pipelines"][0]["slug"], &second["next"]), (&json!("p"), &json!(null)));
+        for bad in ["limit=0", "limit=1001", "after=A"] {
+            browser.get(&format!("/api/pipelines?details=true&{bad}")).refused(400, "invalid_request");
+        }
     });
 }
 

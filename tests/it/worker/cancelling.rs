@@ -3,7 +3,7 @@
 use lakemill::domain::job::{JobStatus, RunErrorCode};
 use lakemill::ports::jobs::CancelOutcome;
 
-use super::{on_both, three_days, three_days_made};
+use super::{cpu_seconds_of_children, endless_expression, on_both, three_days, three_days_made};
 use crate::support::site::{Site, TEST_TIMEOUT, await_some, await_that, slug};
 
 on_both!(
@@ -11,6 +11,7 @@ on_both!(
     cancelled_deferred_job_ends_although_the_pipeline_is_locked,
     cancelled_running_job_publishes_nothing,
     publishing_job_runs_to_its_end_despite_a_cancellation,
+    expression_ends_when_its_job_is_cancelled,
 );
 
 fn cancel(site: &Site, job: &lakemill::domain::job::Job) -> CancelOutcome {
@@ -50,6 +51,17 @@ fn cancelled_running_job_publishes_nothing(site: Site) {
     let end = site.await_end(&job);
     assert_eq!((end.status, end.error.unwrap().code), (JobStatus::Failed, RunErrorCode::Cancelled));
     assert!(site.warehouse("p").is_empty());
+}
+
+fn expression_ends_when_its_job_is_cancelled(site: Site) {
+    endless_expression(&site);
+    let worker = site.worker();
+    let job = site.enqueue("p");
+    await_that("the evaluation", || cpu_seconds_of_children(worker.pid()) >= 2);
+    assert_eq!(cancel(&site, &job), CancelOutcome::Requested);
+    let error = site.await_end(&job).error.unwrap();
+    assert_eq!(error.code, RunErrorCode::Cancelled, "{error:?}");
+    await_that("the end of its process", || cpu_seconds_of_children(worker.pid()) < 2);
 }
 
 fn publishing_job_runs_to_its_end_despite_a_cancellation(site: Site) {

@@ -73,3 +73,23 @@ fn three_days_made() -> std::collections::BTreeMap<String, Vec<u8>> {
     site.await_end(&job);
     site.warehouse("p")
 }
+
+/// A pipeline `p` with an expression that doesn't end within its limit, a minute.
+fn endless_expression(site: &Site) {
+    site.pipeline(
+        "p",
+        &json!({ "where": "levenshtein(a, reverse(a) || 'x') > 0", "csv": { "record_bytes_max": 1 << 20 } }),
+    );
+    site.put("p", "in/1.csv", format!("a,b\n{},1\n", "ab".repeat(200_000)));
+}
+
+/// The processor time that the child processes of a process have used, in s.
+fn cpu_seconds_of_children(pid: u32) -> u64 {
+    let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+    let ticks = std::fs::read_dir("/proc").unwrap().flatten().filter_map(stat).filter_map(|text| {
+        // After the name, which may contain spaces: state, parent, …, the 12th and 13th are user and system time.
+        let fields: Vec<u64> = text.rsplit_once(')')?.1.split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+        (fields[1] == u64::from(pid)).then(|| fields[11] + fields[12])
+    });
+    ticks.sum::<u64>() / rustix::param::clock_ticks_per_second()
+}

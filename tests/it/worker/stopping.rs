@@ -3,13 +3,14 @@
 use lakemill::domain::job::{Job, JobStatus, WaitReason};
 use rustix::process::Signal;
 
-use super::{on_both, three_days};
+use super::{cpu_seconds_of_children, endless_expression, on_both, three_days};
 use crate::support::site::{Site, await_some, await_that};
 
 on_both!(
     idle_worker_stops_immediately_with_status_0,
     stopping_worker_finishes_its_job_and_claims_no_other,
     second_signal_requeues_the_job_without_an_attempt,
+    second_signal_ends_an_expression,
     jobs_beyond_the_drain_limit_are_requeued_without_an_attempt,
     hanging_job_does_not_block_a_stop_past_the_drain_limit,
 );
@@ -49,6 +50,19 @@ fn second_signal_requeues_the_job_without_an_attempt(site: Site) {
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
     is_requeued_without_using_an_attempt(&site, &job);
+}
+
+fn second_signal_ends_an_expression(site: Site) {
+    endless_expression(&site);
+    let mut worker = site.worker();
+    let job = site.enqueue("p");
+    await_that("the evaluation", || cpu_seconds_of_children(worker.pid()) >= 2);
+    worker.signal(Signal::TERM);
+    worker.await_log("stop signal; draining");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    let waiting = site.seen(&job).unwrap();
+    assert!(waiting.status == JobStatus::Queued && worker.has_logged("job requeued"), "{waiting:?}");
 }
 
 fn jobs_beyond_the_drain_limit_are_requeued_without_an_attempt(site: Site) {

@@ -170,3 +170,40 @@ local function ensure_group(stream, group, epoch, adopted)
   redis.call('DEL', epoch, adopted)
   return true
 end
+
+-- Adds an ended job to the index. Its position is `<16 hex digits of ms> <job id>`; the members of the sets of all
+-- pipelines end with a space and the pipeline.
+local function index_job(index, position, pipeline, failed)
+  local member = position .. ' ' .. pipeline
+  redis.call('ZADD', index.ended, 0, member)
+  redis.call('ZADD', index.of_ended .. pipeline, 0, position)
+  if failed then
+    redis.call('ZADD', index.failed, 0, member)
+    redis.call('ZADD', index.of_failed .. pipeline, 0, position)
+  end
+end
+
+-- Removes jobs of one pipeline from the index.
+local function unindex_jobs(index, positions, pipeline)
+  for _, position in ipairs(positions) do
+    local member = position .. ' ' .. pipeline
+    redis.call('ZREM', index.ended, member)
+    redis.call('ZREM', index.failed, member)
+    redis.call('ZREM', index.of_ended .. pipeline, position)
+    redis.call('ZREM', index.of_failed .. pipeline, position)
+  end
+end
+
+-- Removes the oldest of more than `most` jobs.
+local function trim_index(index, most)
+  local over = redis.call('ZCARD', index.ended) - most
+  if over <= 0 then return end
+  local oldest = redis.call('ZRANGE', index.ended, 0, over - 1)
+  for _, member in ipairs(oldest) do
+    local position, pipeline = string.match(member, '^(%S+ %S+) (%S+)$')
+    unindex_jobs(index, {position}, pipeline)
+  end
+  local since = tonumber(string.sub(oldest[#oldest], 1, 16), 16) + 1
+  local known = tonumber(redis.call('HGET', index.state, 'since_ms') or 0)
+  if since > known then redis.call('HSET', index.state, 'since_ms', string.format('%d', since)) end
+end

@@ -13,7 +13,7 @@ use super::report::{Pointer, Report};
 use crate::domain::limits::PROBLEMS_MAX;
 use crate::domain::pipeline::document::{PipelineDocument, schema};
 use crate::domain::problem::ProblemKind;
-use crate::domain::schema::{node_around, types};
+use crate::domain::schema::{Violations, each_violation, node_around, types};
 use crate::domain::text::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 /// Numbers with a natural range; other ranges are limits of this program.
@@ -41,8 +41,13 @@ impl DeferredWork {
 pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument, DeferredWork) {
     let mut findings = Vec::new();
     if let Some(validator) = VALIDATOR.as_ref() {
-        for error in validator.iter_errors(value) {
-            find(&error, &mut findings);
+        let found = each_violation(validator, value, |error| find(error, &mut findings));
+        if found == Violations::First {
+            for Finding { kind, at, message, .. } in findings {
+                report.push_always(kind, &at, format!("{message}; the config is large, so only this problem is shown"));
+            }
+            report.replace(&Pointer::default());
+            return (PipelineDocument::default(), DeferredWork { patterns: Vec::new() });
         }
     }
     let wrong_types: std::collections::BTreeSet<String> =

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::ports::expressions::ExpressionFailure;
 use crate::sql::bounds::EVALUATOR_MEMORY_BYTES;
-use crate::sql::sandbox::client::VERSION_BYTES_MAX;
+use crate::sql::sandbox::client::{CancelHandle, VERSION_BYTES_MAX};
 use crate::sql::sandbox::error::{SandboxError, SqlErrorKind};
 use crate::sql::sandbox::task::{Reply, Task};
 use crate::sql::sandbox::{Child, Sandbox, SandboxOptions};
@@ -59,8 +59,17 @@ impl Default for ExpressionLimits {
 /// The children of checks and evaluators.
 pub struct Children {
     pub shared: Arc<SharedChildren>,
-    /// Idle children of the run; `None` outside a run, where each child ends with its task.
-    idle: Option<Mutex<Vec<Child>>>,
+    /// `None` outside a run, where each child ends with its task.
+    run: Option<Mutex<RunChildren>>,
+}
+
+/// The children of one run.
+#[derive(Default)]
+struct RunChildren {
+    idle: Vec<Child>,
+    /// Of all children that the run has had.
+    handles: Vec<CancelHandle>,
+    is_cancelled: bool,
 }
 
 /// Shared by all runs.
@@ -80,41 +89,64 @@ pub struct Versions {
 impl Children {
     pub fn new(options: SandboxOptions, limits: ExpressionLimits) -> Self {
         let shared = SharedChildren { options, limits, sandbox: Mutex::default(), version: OnceLock::new() };
-        Self { shared: Arc::new(shared), idle: None }
+        Self { shared: Arc::new(shared), run: None }
     }
 
     /// A view of the same sandbox for one run, which keeps its idle children.
     pub fn run_view(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), idle: Some(Mutex::default()) }
+        Self { shared: Arc::clone(&self.shared), run: Some(Mutex::default()) }
     }
 
     /// An idle child of the run, or a new one.
     pub fn take(&self) -> Result<Child, SandboxError> {
-        let idle = || self.idle.as_ref()?.lock().pop();
+        let idle = || self.run.as_ref()?.lock().idle.pop();
         while let Some(child) = idle() {
             if !child.has_exited() {
                 return Ok(child);
             }
         }
-        self.shared.child()
+        self.child()
+    }
+
+    /// A new child.
+    pub fn child(&self) -> Result<Child, SandboxError> {
+        let child = self.shared.child()?;
+        let Some(run) = &self.run else { return Ok(child) };
+        let mut run = run.lock();
+        if run.is_cancelled {
+            return Err(SandboxError::sql(SqlErrorKind::Cancelled, "the run was stopped"));
+        }
+        run.handles.push(child.cancel_handle());
+        Ok(child)
+    }
+
+    /// Ends all children of the run, and starts no more.
+    pub fn cancel(&self) {
+        let Some(run) = &self.run else { return };
+        let handles = {
+            let mut run = run.lock();
+            run.is_cancelled = true;
+            std::mem::take(&mut run.handles)
+        };
+        handles.iter().for_each(CancelHandle::cancel);
     }
 
     /// A child for a check. A run needs the version next, so its child is asked for it before it sees an expression.
     pub fn take_for_check(&self) -> Result<Child, SandboxError> {
-        if self.idle.is_none() || self.shared.version.get().is_some() {
+        if self.run.is_none() || self.shared.version.get().is_some() {
             return self.take();
         }
-        let mut child = self.shared.child()?;
+        let mut child = self.child()?;
         self.shared.ask_versions(&mut child)?;
         Ok(child)
     }
 
     /// Keeps a child that completed its task for the run's next task, or ends it.
     pub fn return_child(&self, child: Child) {
-        if let Some(idle) = &self.idle {
-            let mut idle = idle.lock();
-            if idle.len() < IDLE_MAX {
-                idle.push(child);
+        if let Some(run) = &self.run {
+            let mut run = run.lock();
+            if run.idle.len() < IDLE_MAX {
+                run.idle.push(child);
             }
         }
     }

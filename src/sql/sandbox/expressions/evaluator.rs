@@ -48,7 +48,7 @@ impl SandboxEvaluator {
         };
         // The system may have ended the first for lack of memory.
         let bound = match bind(children.take()) {
-            Err(TaskFailure::Ended { at_limit: false, .. }) => bind(shared.child()),
+            Err(TaskFailure::Ended { at_limit: false, .. }) => bind(children.child()),
             other => other,
         };
         match bound {
@@ -68,7 +68,7 @@ impl SandboxEvaluator {
         let (cpu_seconds, wall) = (limits.batch_cpu_seconds, limits.batch_wall);
         let child = match self.child.take() {
             Some(child) => Ok(child),
-            None => BoundChild::start(shared, &self.set),
+            None => BoundChild::start(&self.children, &self.set),
         };
         let mut child = child.map_err(|error| TaskFailure::of(error, cpu_seconds))?;
         let outcome = child.evaluate(&self.set, batch, cpu_seconds, wall)?;
@@ -78,12 +78,8 @@ impl SandboxEvaluator {
 
     /// Finds the smallest range of rows that ended a child when tried, and the expression.
     fn locate(&self, batch: &RecordBatch, cause: String) -> EvaluationCrashed {
-        let mut bisection = Bisection {
-            shared: &self.children.shared,
-            left: TRIES_MAX,
-            until: Instant::now() + LOCATE_MAX,
-            child: None,
-        };
+        let mut bisection =
+            Bisection { children: &self.children, left: TRIES_MAX, until: Instant::now() + LOCATE_MAX, child: None };
         let mut ended = EvaluationCrashed { cause, rows: 0..batch.num_rows(), id: None };
         let mut rows = ended.rows.clone();
         let known = loop {
@@ -165,7 +161,7 @@ enum PartOutcome {
 
 /// Evaluates parts of a batch, up to a limit.
 struct Bisection<'a> {
-    shared: &'a SharedChildren,
+    children: &'a Children,
     left: u32,
     until: Instant,
     /// Bound to the set of the last part, if that succeeded.
@@ -179,11 +175,11 @@ impl Bisection<'_> {
             return None;
         }
         self.left -= 1;
-        let limits = &self.shared.limits;
+        let limits = &self.children.shared.limits;
         let cpu_seconds = limits.part_cpu_seconds;
         let child = match self.child.take() {
             Some(child) => Ok(child),
-            None => BoundChild::start(self.shared, set).map_err(|error| TaskFailure::of(error, cpu_seconds)),
+            None => BoundChild::start(self.children, set).map_err(|error| TaskFailure::of(error, cpu_seconds)),
         };
         let part = batch.slice(rows.start, rows.len());
         let tried = child.and_then(|mut child| {
@@ -209,8 +205,8 @@ struct BoundChild {
 }
 
 impl BoundChild {
-    fn start(shared: &SharedChildren, set: &ExpressionSet) -> Result<Self, SandboxError> {
-        Self::bind(shared.child()?, shared, set)
+    fn start(children: &Children, set: &ExpressionSet) -> Result<Self, SandboxError> {
+        Self::bind(children.child()?, &children.shared, set)
     }
 
     fn bind(mut child: Child, shared: &SharedChildren, set: &ExpressionSet) -> Result<Self, SandboxError> {

@@ -97,6 +97,10 @@ impl Expressions for SandboxExpressions {
         self.children.shared.versions().map(|versions| versions.expressions.clone())
     }
 
+    fn cancel(&self) {
+        self.children.cancel();
+    }
+
     fn for_run(&self) -> Option<Box<dyn Expressions>> {
         Some(Box::new(self.run_view()))
     }

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useRef, useState } from "preact/hooks";
 import { api, ask } from "../../api/client";
-import { jobsQuery } from "../../api/queries";
+import { allJobsPage, allJobsQuery, jobsQuery, type JobStatusFilter } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { toast } from "../../components/toasts";
 
@@ -28,24 +28,41 @@ export function matches(job: Job, { status, trigger }: Filter): boolean {
   return (!status || job.status === status || (status === "active" && active)) && (!trigger || job.trigger === trigger);
 }
 
+interface JobPage {
+  jobs: Job[];
+  next?: string | null;
+}
+
 export function useHistory(slug: string) {
   const query = useQuery(jobsQuery(slug));
+  const before = (next: string) =>
+    ask(
+      api.GET("/api/p/{pipeline}/jobs", {
+        params: { path: { pipeline: slug }, query: { limit: PAGE_JOBS, before: next } },
+      }),
+    );
+  return { query, ...usePages(query.data, before) };
+}
+
+export function useAllJobs(status: JobStatusFilter) {
+  const query = useQuery(allJobsQuery(status));
+  return { query, ...usePages(query.data, (next) => allJobsPage(status, { limit: PAGE_JOBS, before: next })) };
+}
+
+/** Jobs of the newest page, which is polled, and of the older ones that were requested. */
+function usePages(newest: JobPage | undefined, pageBefore: (next: string) => Promise<JobPage>) {
   const jobs = useRef<Job[]>([]);
   // Undefined: the first page has the cursor.
   const [cursor, setCursor] = useState<string | null>();
   const [busy, setBusy] = useState(false);
   const [, redraw] = useState(0);
-  if (query.data) jobs.current = merged(jobs.current, query.data.jobs);
-  const next = cursor === undefined ? (query.data?.next ?? null) : cursor;
+  if (newest) jobs.current = merged(jobs.current, newest.jobs);
+  const next = cursor === undefined ? (newest?.next ?? null) : cursor;
   const older = async () => {
     if (next === null) return;
     setBusy(true);
     try {
-      const page = await ask(
-        api.GET("/api/p/{pipeline}/jobs", {
-          params: { path: { pipeline: slug }, query: { limit: PAGE_JOBS, before: next } },
-        }),
-      );
+      const page = await pageBefore(next);
       jobs.current = merged(page.jobs, jobs.current);
       setCursor(page.next ?? null);
     } catch (error) {
@@ -55,5 +72,5 @@ export function useHistory(slug: string) {
       redraw((times) => times + 1);
     }
   };
-  return { query, jobs: jobs.current, more: next !== null, older, busy };
+  return { jobs: jobs.current, more: next !== null, older, busy };
 }

@@ -135,7 +135,7 @@ export default function JobsView({ slug }: { slug: string }) {
         </Empty>
       )}
       {shown.length > 0 && (
-        <JobTable jobs={shown} chosen={id} addressOf={(job) => `~${routes.job(slug, job)}${search}`} />
+        <JobTable jobs={shown} chosen={id} addressOf={(job) => `~${routes.job(slug, job.job_id)}${search}`} />
       )}
       {more && (
         <Button class="jobs-older" busy={busy} onClick={() => void older()}>

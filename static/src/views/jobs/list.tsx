@@ -41,10 +41,13 @@ export function JobTable({
   jobs,
   chosen,
   addressOf,
+  ofAll = false,
 }: {
   jobs: Job[];
   chosen: string | undefined;
-  addressOf: (id: string) => string;
+  addressOf: (job: Job) => string;
+  /** Whether the pipeline of each job is shown. */
+  ofAll?: boolean;
 }) {
   const [, go] = useLocation();
   return (
@@ -53,6 +56,7 @@ export function JobTable({
         <thead>
           <tr>
             <th>Status</th>
+            {ofAll && <th>Pipeline</th>}
             <th>Enqueued</th>
             <th class="jobs-wide">Trigger</th>
             <th class="num">Duration</th>
@@ -64,19 +68,20 @@ export function JobTable({
         </thead>
         <tbody>
           {jobs.map((job) => (
-            <Fragment key={job.job_id}>
+            <Fragment key={`${job.pipeline} ${job.job_id}`}>
               <tr
                 data-link
                 data-job={job.job_id}
                 class={job.job_id === chosen ? "chosen" : ""}
-                onClick={() => go(addressOf(job.job_id))}
+                onClick={() => go(addressOf(job))}
               >
                 <td>
                   <JobBadge status={job.status} code={job.error?.code} />
                 </td>
+                {ofAll && <td class="jobs-pipeline cut">{job.pipeline}</td>}
                 <td class="jobs-when">
                   <Link
-                    href={addressOf(job.job_id)}
+                    href={addressOf(job)}
                     aria-current={job.job_id === chosen ? "true" : undefined}
                     onClick={(event: MouseEvent) => event.stopPropagation()}
                   >
@@ -106,9 +111,9 @@ export function JobTable({
               <tr
                 data-link
                 class={`jobs-second ${job.job_id === chosen ? "chosen" : ""}`}
-                onClick={() => go(addressOf(job.job_id))}
+                onClick={() => go(addressOf(job))}
               >
-                <td colSpan={4}>
+                <td colSpan={ofAll ? 5 : 4}>
                   <Outcome job={job} />
                 </td>
               </tr>

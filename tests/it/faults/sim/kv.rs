@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lakemill::adapters::sqlite::SqliteKv;
-use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId};
+use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId, JobPosition};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::domain::notification::{Delivery, Notification, NotificationRecord, TargetName};
+use lakemill::ports::job_index::{EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
 use lakemill::ports::notifications::{
@@ -344,6 +345,36 @@ impl Notifications for SimKv {
 
     fn notification_targets(&self) -> KvResult<Vec<TargetName>> {
         self.call("notification_targets", Kind::Read, |kv| kv.notification_targets())
+    }
+}
+
+impl JobIndex for SimKv {
+    fn ended(&self, filter: EndedFilter<'_>, before: Option<&JobPosition>, limit: usize) -> KvResult<EndedJobs> {
+        self.call("ended", Kind::Read, |kv| kv.ended(filter, before, limit))
+    }
+
+    fn active_pipelines(&self, limit: usize) -> KvResult<Vec<Slug>> {
+        self.call("active_pipelines", Kind::Read, |kv| kv.active_pipelines(limit))
+    }
+
+    fn index_ended(&self, jobs: &[EndedJob]) -> KvResult<()> {
+        self.call("index_ended", Kind::Write, |kv| kv.index_ended(jobs))
+    }
+
+    fn is_built(&self) -> KvResult<bool> {
+        self.call("is_built", Kind::Tick, |kv| kv.is_built())
+    }
+
+    fn mark_built(&self) -> KvResult<()> {
+        self.call("mark_built", Kind::Write, |kv| kv.mark_built())
+    }
+
+    fn unindexed(&self, limit: usize) -> KvResult<Vec<UnindexedPipeline>> {
+        self.call("unindexed", Kind::Tick, |kv| kv.unindexed(limit))
+    }
+
+    fn mark_indexed(&self, pipeline: &UnindexedPipeline) -> KvResult<()> {
+        self.call("mark_indexed", Kind::Write, |kv| kv.mark_indexed(pipeline))
     }
 }
 
