@@ -12,7 +12,7 @@ use crate::domain::job::{Job, JobId, JobPosition, JobStatus};
 use crate::domain::limits::ENDED_JOBS_INDEXED_MAX;
 use crate::domain::name::Slug;
 use crate::pipelines::{self, history, history::Recorded};
-use crate::ports::job_index::{EndedFilter, EndedJob};
+use crate::ports::job_index::{EndedFilter, EndedJob, UnindexedPipeline};
 use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, StoreError};
 use crate::runtime::WatchedThread;
@@ -67,26 +67,35 @@ pub(super) fn run(shared: &WorkerShared, watched: &WatchedThread) {
 }
 
 fn check(shared: &WorkerShared, indexed_at: &mut Option<Instant>) -> Result<(), IndexError> {
-    if !shared.kv.is_built()? || is_due(shared, indexed_at)? {
-        if !extend_lock(shared)? {
-            return Ok(());
-        }
-        let slugs = pipelines::slugs(&*shared.store, Bucket::Pipelines);
-        if index(shared, slugs)? == Indexed::Done {
-            shared.kv.mark_built()?;
-            *indexed_at = Some(Instant::now());
-        }
-    }
+    let whole = !shared.kv.is_built()? || is_due(shared, indexed_at)?;
     let requested = shared.kv.unindexed(PIPELINES_PER_ROUND)?;
-    if requested.is_empty() || !extend_lock(shared)? {
+    if !whole && requested.is_empty() || !extend_lock(shared)? {
         return Ok(());
     }
-    if index(shared, requested.iter().map(|one| Ok(one.pipeline.clone())))? == Indexed::Done {
-        for one in &requested {
+    let indexed = index_due(shared, whole, &requested);
+    shared.kv.unlock(INDEXING, &shared.options.name)?;
+    if indexed? == Indexed::Done && whole {
+        *indexed_at = Some(Instant::now());
+    }
+    Ok(())
+}
+
+/// Indexes all pipelines if `whole`, and the `requested` ones.
+fn index_due(shared: &WorkerShared, whole: bool, requested: &[UnindexedPipeline]) -> Result<Indexed, IndexError> {
+    if whole {
+        let slugs = pipelines::slugs(&*shared.store, Bucket::Pipelines);
+        if index(shared, slugs)? == Indexed::Interrupted {
+            return Ok(Indexed::Interrupted);
+        }
+        shared.kv.mark_built()?;
+    }
+    let indexed = index(shared, requested.iter().map(|one| Ok(one.pipeline.clone())))?;
+    if indexed == Indexed::Done {
+        for one in requested {
             shared.kv.mark_indexed(one)?;
         }
     }
-    Ok(())
+    Ok(indexed)
 }
 
 /// Whether this worker indexes all pipelines today.

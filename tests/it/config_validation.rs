@@ -625,7 +625,7 @@ fn lists_far_beyond_their_limits_are_refused_quickly() {
         assert!(found.iter().any(|p| p.kind == Limit && p.path == at), "{at}: {found:?}");
     }
     let checks: Vec<Value> = (0..80_000).map(|i| json!({ "name": format!("n{i}"), "assert": "" })).collect();
-    assert_eq!(problems(&with("/mappings/0/checks", json!(checks))).len(), 1_000);
+    assert_eq!(problems(&with("/mappings/0/checks", json!(checks))).len(), 1, "the first of a large config");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::problem::{DashboardProblem, DashboardProblemKind};
 use super::sql_text::scan;
 use super::yaml::{self, child};
 use super::{references, structure};
+use crate::domain::schema::Violations;
 use crate::domain::text::Position;
 
 /// Examines a dashboard's text.
@@ -48,7 +49,8 @@ pub fn examine(bytes: &[u8]) -> ExaminedDashboard {
         examined.add(DashboardProblemKind::UnsupportedVersion, "/version", message);
         return examined;
     }
-    let broken: Vec<String> = structure::check(&value)
+    let (faults, found) = structure::check(&value);
+    let broken: Vec<String> = faults
         .into_iter()
         .map(|finding| {
             let at = finding.at.clone();
@@ -56,6 +58,9 @@ pub fn examine(bytes: &[u8]) -> ExaminedDashboard {
             at
         })
         .collect();
+    if found == Violations::First {
+        return examined;
+    }
     let names = examined.take_parts(&value, &broken);
     references::check(&mut examined, &names);
     examined.sort();

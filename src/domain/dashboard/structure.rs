@@ -28,10 +28,11 @@ pub(super) struct StructureFault {
 }
 
 /// Violations of the schema: all, or the first of a large document.
-pub(super) fn check(value: &Value) -> Vec<StructureFault> {
+pub(super) fn check(value: &Value) -> (Vec<StructureFault>, Violations) {
     let mut findings = Findings(Vec::new());
+    let mut found = Violations::All;
     if let Some(validator) = VALIDATOR.as_ref() {
-        let found = each_violation(validator, value, |error| findings.see(error));
+        found = each_violation(validator, value, |error| findings.see(error));
         if found == Violations::First {
             for finding in &mut findings.0 {
                 finding.message.push_str("; the dashboard is large, so only this problem is shown");
@@ -43,7 +44,7 @@ pub(super) fn check(value: &Value) -> Vec<StructureFault> {
     let wrong = findings.iter().filter(|finding| finding.kind == DashboardProblemKind::WrongType);
     let wrong: HashSet<String> = wrong.map(|finding| finding.at.clone()).collect();
     findings.retain(|finding| finding.kind == DashboardProblemKind::WrongType || !wrong.contains(&finding.at));
-    findings
+    (findings, found)
 }
 
 struct Findings(Vec<StructureFault>);

@@ -400,6 +400,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the jobs of all pipelines, newest first */
+        get: operations["jobs.list_all"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/dry-runs": {
         parameters: {
             query?: never;
@@ -962,6 +979,23 @@ export interface paths {
         };
         /** The page of the browser UI */
         get: operations["ui.lake"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.jobs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2010,6 +2044,17 @@ export interface components {
         RunErrorCode: ("pipeline_config_not_found" | "bucket_not_found" | "access_denied" | "disk_full" | "cancelled" | "internal") | "invalid_config" | "no_input" | "too_many_rejects" | "row_failed" | "expression_failed" | "header_mismatch" | "unreadable_source" | "source_changed" | "archived_sources_missing" | "accounting_broken" | "verification_failed" | "s3_error" | "lease_lost" | "source_being_written" | "invalid_job" | "worker_lost" | "worker_stopping" | "panicked";
         /** @description Why a queued job is not in the stream. */
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
+        /** @description A page of the jobs of all pipelines. */
+        AllJobs: {
+            /** @description Without the accounting of each source. */
+            jobs: components["schemas"]["Job"][];
+            /** @description `before` of the next page; null on the last page. */
+            next: string | null;
+            /** @description False while a worker still indexes records: jobs that ended before may be missing. */
+            complete: boolean;
+            /** @description RFC 3339. Jobs that were enqueued before are listed by pipeline only; null if all are listed. */
+            since: string | null;
+        };
         /** @description The first rejected rows of a job. */
         Rejects: {
             rows: components["schemas"]["RejectedRow"][];
@@ -2275,6 +2320,8 @@ export interface components {
             pipelines: components["schemas"]["Detail"][];
             /** @description More pipelines exist. */
             truncated: boolean;
+            /** @description `after` of the next page; null on the last one. */
+            next: string | null;
             /** @description Recent jobs of some pipelines are missing, since reading them would take too long; retry. */
             recent_truncated: boolean;
         };
@@ -5303,6 +5350,87 @@ export interface operations {
             };
         };
     };
+    "jobs.list_all": {
+        parameters: {
+            query?: {
+                /** @description `active` for queued and running jobs, `failed` for failed ones; all by default. */
+                status?: string;
+                /** @description Page size: 1 to 200, 50 by default. */
+                limit?: number;
+                /** @description `next` of the previous page. */
+                before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description a page of jobs */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AllJobs"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     "jobs.dry_run": {
         parameters: {
             query?: never;
@@ -6719,6 +6847,10 @@ export interface operations {
                 details?: boolean;
                 /** @description With `details`: number of recent ended jobs, at most 30; 0 by default. */
                 recent?: number;
+                /** @description With `details`: page size, 1 to 1,000, 1,000 by default. */
+                limit?: number;
+                /** @description With `details`: `next` of the previous page. */
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -9567,6 +9699,81 @@ export interface operations {
         };
     };
     "ui.lake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, compressed if the client accepts that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description not modified */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.jobs": {
         parameters: {
             query?: never;
             header?: never;
