@@ -159,7 +159,7 @@ pub fn oldest_jobs_leave_a_full_index(f: &Fixture) {
 pub fn pipelines_with_active_jobs_are_found(f: &Fixture) {
     assert_eq!(f.kv.active_pipelines(10).unwrap(), []);
     f.enqueue("trips");
-    f.backend.add_raw(&[(b"pipeline", b"foreign")]);
+    f.backend.add_raw(&[(b"job_id", b"by-hand"), (b"pipeline", b"foreign")]);
     f.enqueue("fares");
     assert_eq!(f.kv.active_pipelines(10).unwrap(), ["fares", "foreign", "trips"].map(slug));
     assert_eq!(f.kv.active_pipelines(2).unwrap().len(), 2);
