@@ -11,7 +11,7 @@ use crate::domain::job::{ChangedKeys, Job, JobMessage, RunError, RunErrorCode, R
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, Pipeline, TableFormat};
 use crate::engine::convert::Resources;
-use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
+use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline, stopped};
 use crate::pipelines::lease::RunLease;
 use crate::pipelines::tables::TableStore;
 use crate::ports::Expressions;
@@ -46,9 +46,7 @@ pub(super) fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
     run.shared.state.count_run(began.elapsed(), &run.watch.progress_now());
     outcome.map_err(|error| match run.watch.must_stop() {
         // The expressions were ended for it.
-        Err(stop) if matches!(error.code, RunErrorCode::Internal | RunErrorCode::ExpressionFailed) => {
-            RunError::new(stop.code(), "the run was stopped while it evaluated expressions")
-        }
+        Err(stop) if matches!(error.code, RunErrorCode::Internal | RunErrorCode::ExpressionFailed) => stopped(stop),
         Ok(()) | Err(_) => error,
     })
 }

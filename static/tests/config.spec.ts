@@ -144,7 +144,9 @@ test("an unsaved config is checked against all files, and nothing is written", a
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Check all files" }).click();
   await expect(page.getByText(/A run would fail: .*rejected/)).toBeVisible({ timeout: 30_000 });
-  await expect(page.getByText("more.csv line 3")).toBeVisible();
+  const failing = page.getByRole("table", { name: "Rejected rows that fail the run" });
+  await expect(failing.getByRole("row", { name: /more\.csv 3 fare free/ })).toBeVisible();
+  await expect(failing.getByRole("link", { name: "3" }).last()).toHaveAttribute("href", /more\.csv&line=3/);
 
   await replace(page, editor, '"files": ["*.csv"],', '"files": ["*.csv"], "rejects": { "max_ratio": 1 },');
   await page.keyboard.press("Escape");

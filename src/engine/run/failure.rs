@@ -40,7 +40,8 @@ impl RunFailure {
     }
 }
 
-pub(super) fn stopped(stop: Stop) -> RunError {
+/// The error of a run that had to stop.
+pub fn stopped(stop: Stop) -> RunError {
     let message = match stop {
         Stop::Cancelled => "the run was cancelled",
         Stop::LeaseLost => "the lease of the run was lost",

@@ -49,7 +49,7 @@ mod update;
 
 pub use compare::{Difference, difference, differs};
 pub use converter::{Converter, CsvConverter};
-pub use failure::RunFailure;
+pub use failure::{RunFailure, stopped};
 pub use lease::LocalLease;
 pub use published_files::{PublishedFile, PublishedFiles};
 pub use request::RunRequest;
