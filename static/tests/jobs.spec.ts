@@ -164,7 +164,7 @@ test("jobs of all pipelines are listed, filtered by status, and lead to their pi
   await api.pipeline("all-bad", { version: 1, auto_run: false, mappings: [strict] }, { "a.csv": "n\nnone\n" });
 
   await page.goto("/");
-  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await page.getByRole("link", { name: "All jobs", exact: true }).click();
   await expect(page.getByRole("heading", { name: "Jobs of all pipelines" })).toBeVisible();
   const row = (slug: string) => page.locator("tr[data-job]").filter({ hasText: slug });
   await expect(row("all-good")).toContainText("completed");

@@ -119,7 +119,7 @@ export function Sidebar({ onPalette, onHelp }: Props) {
         </Link>
         <Link href={routes.allJobs()} aria-current={at("/jobs")}>
           <ListChecks />
-          Jobs
+          All jobs
         </Link>
         <Link href={routes.settings()} aria-current={at("/settings")}>
           <SettingsIcon />
