@@ -50,6 +50,8 @@ export function JobTable({
   ofAll?: boolean;
 }) {
   const [, go] = useLocation();
+  // Beside the pipeline there is no room for them on a narrow screen.
+  const numbers = ofAll ? "num jobs-wide" : "num";
   return (
     <div class="table-box jobs-table">
       <table class="table">
@@ -59,9 +61,9 @@ export function JobTable({
             {ofAll && <th>Pipeline</th>}
             <th>Enqueued</th>
             <th class="jobs-wide">Trigger</th>
-            <th class="num">Duration</th>
+            <th class={numbers}>Duration</th>
             <th class="num jobs-wide">Files</th>
-            <th class="num">Rows read</th>
+            <th class={numbers}>Rows read</th>
             <th class="num jobs-wide">Rejected</th>
             <th class="jobs-outcome">Outcome</th>
           </tr>
@@ -94,11 +96,11 @@ export function JobTable({
                     {job.clean_run && <Badge tone="accent">clean</Badge>}
                   </span>
                 </td>
-                <td class="num">
+                <td class={numbers}>
                   <JobDuration job={job} />
                 </td>
                 <td class="num jobs-wide">{number(job.progress?.files_done)}</td>
-                <td class="num">{number(rowsRead(job))}</td>
+                <td class={numbers}>{number(rowsRead(job))}</td>
                 <td class="num jobs-wide">
                   <span class={job.progress?.rows_rejected ? "jobs-warn" : ""}>
                     {number(job.progress?.rows_rejected)}
@@ -113,7 +115,7 @@ export function JobTable({
                 class={`jobs-second ${job.job_id === chosen ? "chosen" : ""}`}
                 onClick={() => go(addressOf(job))}
               >
-                <td colSpan={ofAll ? 5 : 4}>
+                <td colSpan={ofAll ? 3 : 4}>
                   <Outcome job={job} />
                 </td>
               </tr>
