@@ -3,7 +3,6 @@
 //!
 //! Invariant: as in [`super::history`], active jobs are read first, so that a job that ends meanwhile is found.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::history::{HistoryError, Page, Recorded, read_summary};
@@ -87,14 +86,12 @@ pub fn page(
     Ok(AllJobsPage { page, coverage: ended.coverage })
 }
 
-/// The active jobs, newest first.
+/// The active jobs, in no order.
 fn active(kv: &dyn Kv, pipeline: Option<&Slug>) -> Result<Vec<Job>, HistoryError> {
     let pipelines = match pipeline {
         Some(pipeline) => vec![pipeline.clone()],
         None => kv.active_pipelines(ACTIVE_PIPELINES_MAX)?,
     };
     let each = parallel_map(&pipelines, PARALLEL_MAX, |pipeline| kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX))?;
-    let mut jobs: Vec<Job> = each.into_iter().flatten().collect();
-    jobs.sort_by_key(|job| Reverse(JobPosition::of(job)));
-    Ok(jobs)
+    Ok(each.into_iter().flatten().collect())
 }

@@ -13,13 +13,11 @@ use crate::domain::limits::ENDED_JOBS_INDEXED_MAX;
 use crate::domain::name::Slug;
 use crate::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
 use crate::ports::kv::KvResult;
+use crate::ports::schedule::Cursor;
 
 /// Jobs in one reply, and jobs that one script adds.
 const ENDED_MAX: usize = 10_000;
 const ADDED_AT_ONCE: usize = 500;
-/// Keys that one step of a scan looks at, and the cursor at which a scan begins and ends.
-const SCAN_COUNT: usize = 10_000;
-const SCAN_START: &str = "0";
 
 impl JobIndex for RedisKv {
     fn ended(&self, filter: EndedFilter<'_>, before: Option<&JobPosition>, limit: usize) -> KvResult<EndedJobs> {
@@ -43,24 +41,15 @@ impl JobIndex for RedisKv {
     }
 
     fn active_pipelines(&self, limit: usize) -> KvResult<Vec<Slug>> {
-        const OPERATION: &str = "active_pipelines";
         self.adopt()?;
-        let (mut at, mut found) = (SCAN_START.to_owned(), BTreeSet::new());
-        loop {
-            let mut scan = ::redis::cmd("SCAN");
-            scan.arg(&at).arg("MATCH").arg(format!("{ACTIVE}*")).arg("COUNT").arg(SCAN_COUNT);
-            let reply = OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &scan)?);
-            let [next, keys] = reply.parts()?;
-            for key in keys.list()? {
-                let key = key.text()?;
-                // Keys of others are no pipelines.
-                found.extend(key.strip_prefix(ACTIVE).and_then(|name| Slug::parse(name).ok()));
-            }
-            at = next.text()?;
-            if at == SCAN_START {
-                return Ok(found.into_iter().take(limit).collect());
-            }
+        let (mut at, mut found) = (Some(Cursor::default()), BTreeSet::new());
+        while let Some(from) = at {
+            let (keys, next) = self.scan_active("active_pipelines", &from)?;
+            // Keys of others are no pipelines.
+            found.extend(keys.iter().filter_map(|key| Slug::parse(key.strip_prefix(ACTIVE)?).ok()));
+            at = next;
         }
+        Ok(found.into_iter().take(limit).collect())
     }
 
     fn index_ended(&self, jobs: &[EndedJob]) -> KvResult<()> {

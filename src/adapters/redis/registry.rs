@@ -13,12 +13,16 @@ use crate::domain::limits::TOMBSTONE_MS;
 use crate::domain::name::Slug;
 use crate::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use crate::ports::kv::{KvError, KvResult};
+use crate::ports::schedule::Cursor;
 
 /// Jobs in one reply.
 const ACTIVE_MAX: usize = 10_000;
 /// Jobs that one step deletes, and steps of one call. The tombstone drops any others when they start.
 const DROP_JOBS_MAX: usize = 1_000;
 const DROP_STEPS_MAX: usize = 1_000;
+/// Keys that one step of a scan looks at, and the cursor at which a scan begins and ends.
+const SCAN_COUNT: usize = 10_000;
+const SCAN_START: &str = "0";
 
 impl JobRegistry for RedisKv {
     fn enqueue(&self, job: &Job) -> KvResult<EnqueueOutcome> {
@@ -150,6 +154,24 @@ impl JobRegistry for RedisKv {
             .arg(pipeline)
             .run(&self.pool)?;
         Ok(())
+    }
+}
+
+impl RedisKv {
+    /// One step of a scan of the keys of active jobs: those found, and the position to continue at; `None` after the last.
+    pub(super) fn scan_active(
+        &self,
+        operation: &'static str,
+        from: &Cursor,
+    ) -> KvResult<(Vec<String>, Option<Cursor>)> {
+        let at = if from.0.is_empty() { SCAN_START } else { &from.0 };
+        let mut scan = ::redis::cmd("SCAN");
+        scan.arg(at).arg("MATCH").arg(format!("{}*", keys::ACTIVE)).arg("COUNT").arg(SCAN_COUNT);
+        let reply = OperationReply::new(operation, self.pool.request(operation, Repeat::Idempotent, &scan)?);
+        let [next, found] = reply.parts()?;
+        let found = found.list()?.iter().map(OperationReply::text).collect::<KvResult<_>>()?;
+        let next = next.text()?;
+        Ok((found, (next != SCAN_START).then_some(Cursor(next))))
     }
 }
 

@@ -31,13 +31,9 @@ const EXTEND_KEYS_MAX: usize = 1_000;
 const ALL: &str = "all";
 /// Windows or jobs per step.
 const DUE_MAX: usize = 1_000;
-/// Keys that one step of [`Schedule::requeue_lost`] scans.
-const SCAN_COUNT: usize = 10_000;
 /// Jobs that one script checks, and jobs checked of one pipeline: the oldest. Later ones follow as these end.
 const CHECK_BATCH: usize = 100;
 const CHECKED_MAX: usize = 1_000;
-/// The cursor at which a scan begins and ends.
-const START: &str = "0";
 
 impl Schedule for RedisKv {
     fn record_changes(&self, changes: &[(Slug, ChangedKeys)]) -> KvResult<Vec<DateTime<Utc>>> {
@@ -140,18 +136,13 @@ impl Schedule for RedisKv {
 
     fn requeue_lost(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
         self.clamp()?;
-        let at = if from.0.is_empty() { START } else { &from.0 };
         self.adopt()?;
-        if at == START {
+        if from.0.is_empty() {
             self.remove_idle_consumers()?;
         }
-        let mut scan = ::redis::cmd("SCAN");
-        scan.arg(at).arg("MATCH").arg(format!("{ACTIVE}*")).arg("COUNT").arg(SCAN_COUNT);
-        let value = self.pool.request("requeue_lost", Repeat::Idempotent, &scan)?;
-        let [next, found] = OperationReply::new("requeue_lost", value).parts()?;
+        let (keys, next) = self.scan_active("requeue_lost", from)?;
         let mut requeued = 0;
-        for key in found.list()? {
-            let key = key.text()?;
+        for key in keys {
             match self.requeue_lost_of(&key) {
                 Ok(count) => requeued += count,
                 // A malformed key must not block other pipelines.
@@ -161,8 +152,7 @@ impl Schedule for RedisKv {
                 Err(error) => return Err(error),
             }
         }
-        let next = next.text()?;
-        Ok((requeued, (next != START).then_some(Cursor(next))))
+        Ok((requeued, next))
     }
 
     fn is_initialized(&self) -> KvResult<bool> {

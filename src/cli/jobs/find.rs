@@ -1,12 +1,13 @@
 //! Finds jobs, of one pipeline or of all.
 
+use chrono::DateTime;
+
 use crate::cli::services::Services;
 use crate::domain::job::Job;
 use crate::domain::name::Slug;
 use crate::pipelines::all_jobs::{self, JobFilter};
 use crate::pipelines::history;
 use crate::ports::job_index::Coverage;
-use chrono::DateTime;
 
 /// Jobs, newest first.
 #[derive(Debug, Default)]

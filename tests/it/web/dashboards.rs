@@ -426,8 +426,8 @@ fn invalid_names_and_unknown_pipelines_are_rejected() {
     assert_eq!(keys(&site), Vec::<String>::new());
 }
 
-#[test]
-fn chain_of_merges_takes_little_memory() {
+/// The web service takes little more memory for `work` than for a dashboard; the path validates one.
+fn takes_little_memory(work: impl FnOnce(&Browser, &str)) {
     let site = Site::new(Kind::Embedded);
     configure(&site);
     let web = site.web();
@@ -435,14 +435,21 @@ fn chain_of_merges_takes_little_memory() {
     let path = format!("{ONE}/validate");
     browser.send("POST", &path, &[YAML], TRIPS.as_bytes()).ok();
     let peak = web.peak_bytes();
-    let mut text = String::from("x-a:\n- &m0 {a: }\n");
-    for at in 0..8_000 {
-        text.push_str(&format!("- &m{} {{<<: *m{at}, b{at}: }}\n", at + 1));
-    }
-    let verdict = browser.send("POST", &path, &[YAML], text.as_bytes()).ok().json();
-    assert_eq!(verdict["ok"], false, "{verdict}");
+    work(&browser, &path);
     let grown = web.peak_bytes() - peak;
     assert!(grown < HOSTILE_MEMORY_BYTES_MAX, "the web service took {grown} bytes more");
+}
+
+#[test]
+fn chain_of_merges_takes_little_memory() {
+    takes_little_memory(|browser, path| {
+        let mut text = String::from("x-a:\n- &m0 {a: }\n");
+        for at in 0..8_000 {
+            text.push_str(&format!("- &m{} {{<<: *m{at}, b{at}: }}\n", at + 1));
+        }
+        let verdict = browser.send("POST", path, &[YAML], text.as_bytes()).ok().json();
+        assert_eq!(verdict["ok"], false, "{verdict}");
+    });
 }
 
 #[test]
@@ -496,27 +503,20 @@ fn dashboard_text_is_validated_by_the_cli() {
 
 #[test]
 fn long_lists_of_wrong_values_are_one_problem_and_take_little_memory() {
-    let site = Site::new(Kind::Embedded);
-    configure(&site);
-    let web = site.web();
-    let browser = Browser::log_in(&web);
-    let path = format!("{ONE}/validate");
-    browser.send("POST", &path, &[YAML], TRIPS.as_bytes()).ok();
-    let peak = web.peak_bytes();
-    let many = |item: &str, count: usize| vec![item; count].join(",");
-    for text in [format!("panels: [{}]", many("{}", 80_000)), format!("params: [{}]", many("1", 80_000))] {
-        let verdict = browser.send("POST", &path, &[YAML], text.as_bytes()).ok().json();
-        let errors = verdict["errors"].as_array().unwrap();
-        assert_eq!(errors.len(), 1, "{text:.100}");
-        assert!(errors[0]["message"].as_str().unwrap().contains("the dashboard is large"), "{verdict}");
-    }
-    let mapping = |more: &str| format!("{{\"version\":1,\"mappings\":[{more}]}}");
-    let columns = format!("{{\"table\":\"t\",\"files\":[\"*\"],\"columns\":[{}]}}", many("{}", 4_000));
-    for config in [mapping(&many("{}", 1_300_000)), mapping(&many(&columns, 300)), mapping(&many("1", 1_900_000))] {
-        let problems = browser.send("PUT", CHECK, &[JSON], config.as_bytes()).ok().json()["problems"].clone();
-        assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
-        assert!(problems[0]["message"].as_str().unwrap().contains("the config is large"), "{problems}");
-    }
-    let grown = web.peak_bytes() - peak;
-    assert!(grown < HOSTILE_MEMORY_BYTES_MAX, "the web service took {grown} bytes more");
+    takes_little_memory(|browser, path| {
+        let many = |item: &str, count: usize| vec![item; count].join(",");
+        for text in [format!("panels: [{}]", many("{}", 80_000)), format!("params: [{}]", many("1", 80_000))] {
+            let verdict = browser.send("POST", path, &[YAML], text.as_bytes()).ok().json();
+            let errors = verdict["errors"].as_array().unwrap();
+            assert_eq!(errors.len(), 1, "{text:.100}");
+            assert!(errors[0]["message"].as_str().unwrap().contains("the dashboard is large"), "{verdict}");
+        }
+        let mapping = |more: &str| format!("{{\"version\":1,\"mappings\":[{more}]}}");
+        let columns = format!("{{\"table\":\"t\",\"files\":[\"*\"],\"columns\":[{}]}}", many("{}", 4_000));
+        for config in [mapping(&many("{}", 1_300_000)), mapping(&many(&columns, 300)), mapping(&many("1", 1_900_000))] {
+            let problems = browser.send("PUT", CHECK, &[JSON], config.as_bytes()).ok().json()["problems"].clone();
+            assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
+            assert!(problems[0]["message"].as_str().unwrap().contains("the config is large"), "{problems}");
+        }
+    });
 }
