@@ -7,6 +7,7 @@ const RELATIVE_S_MAX = 30 * DAY_S;
 
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+const minute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
 /** `2 min. ago`, `in 5 sec.`; a date after a month. */
@@ -20,6 +21,9 @@ export function ago(time: Date, now: Date): string {
   if (size < RELATIVE_S_MAX) return relative.format(Math.trunc(seconds / DAY_S), "day");
   return day.format(time);
 }
+
+/** Date, hour and minute, for sentences. */
+export const toMinute = (time: Date): string => minute.format(time);
 
 /** Date, seconds and zone, for titles. */
 export const exact = (time: Date): string => exactly.format(time);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { PipelineStatus, TableStatus } from "../api/types";
-import { extraColumns, pipelineState, tableState, tableStates } from "./table-state";
+import { toMinute } from "../format/time";
+import { extraColumns, pipelineState, succeededAt, tableState, tableStates } from "./table-state";
 
 const none = { count: 0, first: [] };
 const table = (more: Partial<TableStatus> = {}): TableStatus => ({
@@ -36,8 +37,42 @@ describe("table status", () => {
   });
   it("says that a changed config isn't applied yet, and offers a run", () => {
     const state = one({ state: "changed" });
-    expect(state.sentence).toBe("Config changed, not applied yet. The table shows the last run.");
+    expect(state.sentence).toBe("Config changed, not applied yet. The table shows the last successful run.");
     expect(state.action).toEqual({ kind: "run", words: "Run now" });
+  });
+  it("says what the table shows after failed and cancelled runs, during a run, and before the first one", () => {
+    const succeeded = "2026-01-02T03:04:05Z";
+    const shows = `The table shows the last successful run (${toMinute(new Date(succeeded))}).`;
+    const cancelled = { ...failed, error_code: "cancelled" };
+    for (const context of [{}, { last_job: failed }, { last_job: cancelled }, { active: true }])
+      expect(tableStates(table({ state: "changed" }), { ...status([], context), succeeded }).at(-1)?.sentence).toBe(
+        `Config changed, not applied yet. ${shows}`,
+      );
+    const invalid = { config: { state: "invalid" as const } };
+    expect(tableState(table(), { ...status([], invalid), succeeded }).sentence).toBe(
+      `The config has problems, so runs fail. ${shows}`,
+    );
+    expect(one({ rows: 0, sources: 0, state: "unknown" }, { ...invalid, last_job: null }).sentence).toBe(
+      "The config has problems, so runs fail. The table has no data yet.",
+    );
+  });
+  it("takes the end of the last successful run from the status, or from the jobs after a failure", () => {
+    const ended = {
+      job_id: "1",
+      status: "completed",
+      finished_at: "c",
+      error_code: null,
+      error_message: null,
+    } as const;
+    const jobs = [
+      { status: "running", finished_at: null },
+      { status: "failed", finished_at: "b" },
+      { status: "completed", finished_at: "a" },
+    ] as const;
+    expect(succeededAt({ last_job: ended }, jobs)).toBe("c");
+    expect(succeededAt({ last_job: failed }, jobs)).toBe("a");
+    expect(succeededAt({ last_job: failed }, undefined)).toBeUndefined();
+    expect(succeededAt({ last_job: null }, [])).toBeUndefined();
   });
   it("counts the rows of deleted CSVs", () => {
     const state = one({ removed: { count: 1, rows: 1_800, first: ["orders/may.csv"] } });
@@ -83,7 +118,7 @@ describe("table status", () => {
     expect(pipelineState(found)).toMatchObject({
       tone: "bad",
       sentence: "The last run failed: table `orders`: 1 of 4 rows rejected.",
-      more: ["Config changed, not applied yet. The table shows the last run."],
+      more: ["Config changed, not applied yet. The table shows the last successful run."],
       actions: [
         { kind: "adapt", table: "orders", files: [], job: "f", words: "Fix…" },
         { kind: "run", words: "Run now" },
@@ -124,7 +159,7 @@ describe("pipeline status", () => {
     const found = pipelineState(
       status([table(), table({ name: "b", state: "changed" })], { not_read: { count: 1, first: ["x.csv"] } }),
     );
-    expect(found?.sentence).toBe("b: Config changed, not applied yet. The table shows the last run.");
+    expect(found?.sentence).toBe("b: Config changed, not applied yet. The table shows the last successful run.");
     expect(found?.more).toEqual(["1 CSV isn't read by any table: x.csv."]);
   });
   it("puts a failure of any table first, and names the tables to fix", () => {
@@ -139,6 +174,9 @@ describe("pipeline status", () => {
     const found = pipelineState(
       status([table({ state: "unknown" }), table({ name: "b" })], { config: { state: "invalid" } }),
     );
-    expect([found?.sentence, found?.more]).toEqual(["The config has problems, so the table shows the last run.", []]);
+    expect([found?.sentence, found?.more]).toEqual([
+      "The config has problems, so runs fail. The table shows the last successful run.",
+      [],
+    ]);
   });
 });

@@ -2,8 +2,9 @@
  * The state of each table: whether it is up to date with its CSVs and the config, and if not, why and what to do. All
  * views share these texts.
  */
-import type { PipelineStatus, Table, TableStatus } from "../api/types";
+import type { Job, PipelineStatus, Table, TableStatus } from "../api/types";
 import { count, counted } from "../format/number";
+import { toMinute } from "../format/time";
 
 export type StateTone = "neutral" | "ok" | "warn" | "bad" | "run";
 
@@ -27,8 +28,15 @@ export interface TableState {
   action?: StateAction;
 }
 
+/** A status with the end of the last successful run, if known. */
+export interface KnownStatus extends PipelineStatus {
+  succeeded?: string | undefined;
+  /** Leaves out what the tables show, for views that say it themselves. */
+  omitsShown?: boolean;
+}
+
 /** The part of a status about one table. */
-type Context = Pick<PipelineStatus, "config" | "active" | "last_job">;
+type Context = Pick<KnownStatus, "config" | "active" | "last_job" | "succeeded" | "omitsShown">;
 
 const RUN: StateAction = { kind: "run", words: "Run now" };
 
@@ -41,6 +49,27 @@ export function named({ count: total, first }: { count: number; first: string[] 
 /** Whether a list of files contains `key`, or may contain it beyond its first names. */
 export const mayList = ({ count: total, first }: { count: number; first: string[] }, key: string): boolean =>
   first.includes(key) || total > first.length;
+
+/** The end of the last successful run. `jobs`: newest first; those known. */
+export function succeededAt(
+  { last_job }: Pick<PipelineStatus, "last_job">,
+  jobs: readonly Pick<Job, "status" | "finished_at">[] | undefined,
+): string | undefined {
+  if (last_job?.status === "completed") return last_job.finished_at ?? undefined;
+  return jobs?.find(({ status }) => status === "completed")?.finished_at ?? undefined;
+}
+
+/** `the last successful run (Nov 27, 2026, 8:24 PM)` */
+export const lastSuccess = (succeeded?: string | null): string =>
+  `the last successful run${succeeded ? ` (${toMinute(new Date(succeeded))})` : ""}`;
+
+export const hasData = ({ rows, sources, archived }: TableStatus): boolean => rows + sources + archived > 0;
+
+/** A sentence, followed by what the table shows although it isn't up to date. */
+function withShown(sentence: string, table: TableStatus, { succeeded, omitsShown }: Context): string {
+  if (omitsShown) return sentence;
+  return `${sentence} ${hasData(table) ? `The table shows ${lastSuccess(succeeded)}.` : "The table has no data yet."}`;
+}
 
 const failedJob = ({ last_job }: Context) =>
   last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
@@ -112,14 +141,14 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
     states.push({
       tone: "bad",
       label: "config invalid",
-      sentence: "The config has problems, so the table shows the last run.",
+      sentence: withShown("The config has problems, so runs fail.", table, context),
       action: { kind: "config", words: "Fix config" },
     });
   if (context.config.state === "missing")
     states.push({
       tone: "warn",
       label: "no config",
-      sentence: "The pipeline has no config, so the table shows the last run.",
+      sentence: withShown("The pipeline has no config, so runs fail.", table, context),
       action: { kind: "config", words: "Write config" },
     });
   const failure = failureState(table, context);
@@ -128,7 +157,7 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
     states.push({
       tone: "warn",
       label: "config not applied",
-      sentence: "Config changed, not applied yet. The table shows the last run.",
+      sentence: withShown("Config changed, not applied yet.", table, context),
       action: RUN,
     });
   if (table.state === "removed")
@@ -205,7 +234,7 @@ export function actionsOf(states: readonly TableState[]): StateAction[] {
 }
 
 /** The state of a pipeline whose tables aren't all up to date; undefined if they are, or wait for data. */
-export function pipelineState(status: PipelineStatus): PipelineState | undefined {
+export function pipelineState(status: KnownStatus): PipelineState | undefined {
   const troubled = status.tables
     .map((table) => ({ table, states: tableStates(table, status).filter(needsAction) }))
     .filter(({ states }) => states.length > 0);

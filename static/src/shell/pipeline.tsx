@@ -19,7 +19,7 @@ import { toast } from "../components/toasts";
 import { counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
-import { pipelineState } from "../runs/table-state";
+import { pipelineState, succeededAt } from "../runs/table-state";
 import { askForFiles } from "./upload-request";
 import "./pipeline.css";
 
@@ -75,7 +75,11 @@ function RunButton({ slug }: { slug: string }) {
         label="More run options"
         button="▾"
         items={[
-          { label: "Run", hint: "Reads files that changed since the last run", onSelect: () => void run(false) },
+          {
+            label: "Run",
+            hint: "Reads files that changed since the last successful run",
+            onSelect: () => void run(false),
+          },
           {
             label: "Clean run…",
             hint: "Reads every CSV again and rebuilds every table",
@@ -139,7 +143,7 @@ function DashboardsHealth({ slug }: { slug: string }) {
 function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
   const { data: status } = useQuery(statusQuery(slug));
-  const state = status && pipelineState(status);
+  const state = status && pipelineState({ ...status, succeeded: succeededAt(status, data?.jobs) });
   // A running job takes precedence over queued ones.
   const active = data?.jobs.find(({ status }) => status === "running") ?? data?.jobs.find(isActive);
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");

@@ -1,7 +1,7 @@
 import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { IDLE_POLL_MS, lineageQuery, statusQuery } from "../api/queries";
+import { IDLE_POLL_MS, jobsQuery, lineageQuery, statusQuery } from "../api/queries";
 import type { Table } from "../api/types";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
@@ -14,7 +14,9 @@ import {
   extraColumns,
   needsAction,
   pipelineState,
+  succeededAt,
   tableStates,
+  type KnownStatus,
   type StateAction,
 } from "../runs/table-state";
 import { AdaptDialog } from "../tables/adapt";
@@ -95,9 +97,17 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
   }
 }
 
+/** The status, with the end of the last successful run. */
+function useKnownStatus(slug: string): KnownStatus | undefined {
+  const { data: status } = useQuery(statusQuery(slug));
+  const failed = status?.last_job?.status === "failed";
+  const { data: listed } = useQuery({ ...jobsQuery(slug), enabled: failed });
+  return status && { ...status, succeeded: succeededAt(status, listed?.jobs) };
+}
+
 /** Notice why a table isn't up to date, or why the pipeline isn't; nothing if it is. */
 export function StateNotice({ slug, table }: { slug: string; table?: string }) {
-  const { data: status } = useQuery(statusQuery(slug));
+  const status = useKnownStatus(slug);
   if (!status) return null;
   const own = status.tables.find(({ name }) => name === table);
   const states = own ? tableStates(own, status).filter(needsAction) : [];
@@ -124,7 +134,7 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
 
 /** Badge of a table that isn't up to date. */
 export function TableBadge({ slug, table }: { slug: string; table: string }) {
-  const { data: status } = useQuery(statusQuery(slug));
+  const status = useKnownStatus(slug);
   const own = status?.tables.find(({ name }) => name === table);
   const [state] = own && status ? tableStates(own, status) : [];
   if (!state || state.tone === "ok") return null;

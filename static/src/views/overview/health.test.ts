@@ -111,6 +111,9 @@ describe("pipeline health", () => {
   it("reports a config with problems", () => {
     const found = healthOf(facts([completed({ a: table() })], { config: "invalid", problems: 3 }));
     expect(found.sentence).toMatch(/3 problems/);
+    expect(found.more).toMatch(/^Tables show the last successful run.*: 100 rows\.$/);
+    const failed = [job({ status: "failed" })];
+    expect(healthOf(facts(failed, { config: "invalid", problems: 1 })).more).toBe("No tables have been built yet.");
     expect(kinds(found)).toEqual(["config"]);
   });
   it("reports a config without tables", () =>
@@ -125,7 +128,7 @@ describe("pipeline health", () => {
     const failed = job({ job_id: "f", status: "failed", error: { code: "no_input", message: "no file" } });
     const found = healthOf(facts([failed, completed({ a: table() })]));
     expect([found.tone, found.sentence]).toEqual(["bad", "The last run failed: no file"]);
-    expect(found.more).toBe("Tables still show the previous run: 100 rows.");
+    expect(found.more).toMatch(/^Tables show the last successful run.*: 100 rows\.$/);
     expect(found.steps).toEqual([{ kind: "job", id: "f", words: "How to fix this" }]);
   });
   it("offers the fix of a failed run first, then what else the tables need", () => {
@@ -148,14 +151,18 @@ describe("pipeline health", () => {
     } as NonNullable<Facts["status"]>;
     const found = healthOf({ ...facts([failed, completed({ a: table() })]), status });
     expect(found.sentence).toBe("The last run failed: bad row");
-    expect(found.more).toMatch(/^Config changed, not applied yet\./);
+    expect(found.more).toMatch(/^Config changed, not applied yet\. Tables show the last successful run.*: 100 rows\.$/);
     expect(found.steps.map(({ words }) => words)).toEqual(["Fix…", "How to fix this", "Run now"]);
   });
   it("reports a failed first run", () =>
     expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No tables have been built yet."));
   it("reports a cancelled run", () => {
     const found = healthOf(facts([job({ status: "failed", error: { code: "cancelled", message: "cancelled" } })]));
-    expect([found.tone, found.sentence]).toEqual(["warn", "The last run was cancelled"]);
+    expect([found.tone, found.sentence, found.more]).toEqual([
+      "warn",
+      "The last run was cancelled",
+      "No tables have been built yet.",
+    ]);
   });
 });
 

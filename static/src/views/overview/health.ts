@@ -2,7 +2,7 @@
 import type { Job, PipelineDetail, PipelineStatus, RunResult } from "../../api/types";
 import { brokenText } from "../../boards/broken-text";
 import { count, counted } from "../../format/number";
-import { pipelineState, type StateAction } from "../../runs/table-state";
+import { hasData, lastSuccess, pipelineState, succeededAt, type StateAction } from "../../runs/table-state";
 import { changedAnything, stageText, waitingText } from "../../runs/text";
 
 export type Step =
@@ -80,7 +80,17 @@ function activeHealth(active: Job): Health {
   };
 }
 
-function configHealth({ config, problems }: Facts["detail"]): Health | undefined {
+/** What the tables show after runs that failed. */
+function tablesShow({ jobs, status }: Facts): string {
+  const completed = jobs.find((job) => job.status === "completed");
+  const known = status?.tables.filter(hasData) ?? [];
+  if (!completed && known.length === 0) return "No tables have been built yet.";
+  const rows = completed?.result ? totalsOf(completed.result).rows : known.reduce((sum, table) => sum + table.rows, 0);
+  return `Tables show ${lastSuccess(completed?.finished_at)}: ${counted(rows, "row")}.`;
+}
+
+function configHealth(facts: Facts): Health | undefined {
+  const { config, problems } = facts.detail;
   if (config === "missing") {
     return {
       tone: "warn",
@@ -95,7 +105,7 @@ function configHealth({ config, problems }: Facts["detail"]): Health | undefined
     return {
       tone: "bad",
       sentence: `The config has ${counted(Math.max(1, problems), "problem")}, so the next run will fail`,
-      more: "Tables show the last run.",
+      more: tablesShow(facts),
       steps: [{ kind: "config", words: "Fix config" }],
     };
   }
@@ -131,12 +141,11 @@ function neverRunHealth({ detail }: Facts): Health {
   };
 }
 
-function failedHealth(job: Job, before: Job | undefined, status: PipelineStatus | undefined): Health {
+function failedHealth(job: Job, facts: Facts): Health {
+  const { status } = facts;
   const cancelled = job.error?.code === "cancelled";
-  const state = status && pipelineState(status);
-  const tables = before?.result
-    ? `Tables still show the previous run: ${counted(totalsOf(before.result).rows, "row")}.`
-    : "No tables have been built yet.";
+  const state = status && pipelineState({ ...status, omitsShown: true });
+  const tables = tablesShow(facts);
   if (cancelled) {
     return {
       tone: "warn",
@@ -167,8 +176,8 @@ function next(unrun: boolean, dashboard: string | undefined): Step {
 }
 
 /** Tables that lack something, or have too much; undefined if they are up to date. */
-function tablesHealth({ status, detail }: Facts): Health | undefined {
-  const state = status && pipelineState(status);
+function tablesHealth({ status, detail, jobs }: Facts): Health | undefined {
+  const state = status && pipelineState({ ...status, succeeded: succeededAt(status, jobs) });
   if (!state) return undefined;
   const rows = status.tables.reduce((sum, table) => sum + table.rows, 0);
   const due = detail.next_due ? { due: detail.next_due } : {};
@@ -213,15 +222,12 @@ function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): H
 }
 
 export function healthOf(facts: Facts): Health {
-  const { detail, jobs } = facts;
+  const { jobs } = facts;
   const active = jobs.find(({ status }) => status === "running") ?? jobs.findLast(isActive);
   if (active) return activeHealth(active);
-  const faulty = configHealth(detail);
+  const faulty = configHealth(facts);
   if (faulty) return faulty;
-  const [last, ...earlier] = jobs;
+  const [last] = jobs;
   if (!last) return neverRunHealth(facts);
-  const before = earlier.find(({ status }) => status === "completed");
-  return last.status === "failed"
-    ? failedHealth(last, before, facts.status)
-    : (tablesHealth(facts) ?? completedHealth(last, facts));
+  return last.status === "failed" ? failedHealth(last, facts) : (tablesHealth(facts) ?? completedHealth(last, facts));
 }

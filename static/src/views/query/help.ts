@@ -1,7 +1,7 @@
 export const help = {
   title: "Query",
   text: [
-    "Query the pipeline's tables with SQL. A query is a single SELECT on the tables of the last run. Queries are read-only.",
+    "Query the pipeline's tables with SQL. A query is a single SELECT on the tables as of the last successful run. Queries are read-only.",
     "Run query runs the whole text or the selection. Cancel stops a running query. Queries continue when you leave the page.",
     "The result shows up to 10,000 rows. Download all rows as CSV, Parquet or JSON.",
     "Chart draws the result. Choose a measure, a time unit or a column to split by, then add the chart to a dashboard. Columns shows nulls, ranges and the distribution of each column.",
