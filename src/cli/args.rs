@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use clap::{Parser, Subcommand};
+use clap::{ArgGroup, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::location::Location;
 use crate::domain::arn::Arn;
 use crate::domain::job::JobId;
-use crate::domain::limits::{HISTORY_PAGE_JOBS_MAX, NOTIFICATIONS_MAX};
+use crate::domain::limits::{HISTORY_PAGE_JOBS_MAX, NOTIFICATIONS_MAX, PAUSE_REASON_BYTES_MAX};
 use crate::domain::name::Slug;
 
 const STATUSES: &str = "\
@@ -82,6 +82,19 @@ A queued job soon fails with the code `cancelled`; a running one stops within se
 publishing. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
 Exit status: 0 requested; 1 it can't be cancelled (any more); 2 invalid arguments; 78 invalid
 environment.";
+
+const PAUSE_HELP: &str = "\
+No run of a paused pipeline starts, whoever requests it; jobs and new files wait. Running jobs go on. A
+new key-value store has no pauses. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and
+KV_URL, or --data.
+Exit status: 0 success; 1 it failed; 2 invalid arguments; 78 invalid environment.
+
+Example: lakemill pause --all --reason 'The warehouse moves to another bucket'";
+
+const RESUME_HELP: &str = "\
+Runs of the pipeline start at once; after `--all`, within 30 seconds. Needs the environment of the object
+store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 resumed; 1 it isn't paused, or it failed; 2 invalid arguments; 78 invalid environment.";
 
 const VERIFY_HELP: &str = "\
 Reads every file of the tables and compares it with its SHA-256. With --repair, runs of the pipeline
@@ -157,6 +170,12 @@ pub enum Command {
     /// Cancel a queued or running job
     #[command(after_help = CANCEL_HELP)]
     Cancel(CancelArgs),
+    /// Pause the runs of a pipeline or of all, or show what is paused
+    #[command(after_help = PAUSE_HELP)]
+    Pause(PauseArgs),
+    /// End a pause
+    #[command(after_help = RESUME_HELP)]
+    Resume(ResumeArgs),
     /// Compare the files of a pipeline's tables with their manifests
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
@@ -318,6 +337,43 @@ pub struct CancelArgs {
     /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct PauseArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse, conflicts_with = "all")]
+    pub pipeline: Option<Slug>,
+    /// Pause all pipelines, also future ones
+    #[arg(long)]
+    pub all: bool,
+    /// Shown to everybody who sees the pause
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = pause_reason)]
+    pub reason: String,
+    /// Use the folder of `lakemill up` instead of the environment
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("which").args(["pipeline", "all"]).required(true)))]
+pub struct ResumeArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Option<Slug>,
+    /// End the pause of all pipelines; those that were paused by name stay paused
+    #[arg(long)]
+    pub all: bool,
+    /// Use the folder of `lakemill up` instead of the environment
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+fn pause_reason(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..=PAUSE_REASON_BYTES_MAX => Ok(text.trim().to_owned()),
+        found => Err(format!("expected at most {PAUSE_REASON_BYTES_MAX} bytes, found {found}")),
+    }
 }
 
 #[derive(Debug, clap::Args)]

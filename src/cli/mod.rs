@@ -19,6 +19,7 @@ mod logging;
 mod manual;
 mod notify;
 mod output;
+mod pause;
 mod pipeline_lock;
 mod plain;
 mod probe;
@@ -72,6 +73,8 @@ pub fn main() -> ExitCode {
         Command::Enqueue(args) => enqueue::run(args),
         Command::Jobs(args) => jobs::run(args),
         Command::Cancel(args) => cancel::run(args),
+        Command::Pause(args) => pause::pause(args),
+        Command::Resume(args) => pause::resume(args),
         Command::Verify(args) => verify::run(args),
         Command::Notify(args) => notify::run(args),
         Command::Webhook(command) => webhook::run(command),

@@ -170,6 +170,10 @@ pub const DEFER_MS_MAX: u64 = 30_000;
 /// Wait of a job with a source that is still being written, in ms: the time without a change after which a file counts
 /// as complete.
 pub const UNSETTLED_WAIT_MS: u64 = 5_000;
+/// Wait of a job of a paused pipeline before it is looked at again, in ms.
+pub const PAUSED_WAIT_MS: u64 = 30_000;
+/// Longest reason of a pause, in bytes.
+pub const PAUSE_REASON_BYTES_MAX: usize = 500;
 /// Longest wait of a job for any reason, in ms.
 pub const JOB_WAIT_MS_MAX: u64 = 60_000;
 /// TTL of a job's live record after its end, in ms.

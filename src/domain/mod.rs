@@ -13,6 +13,7 @@ pub mod login;
 pub mod name;
 pub mod notification;
 pub mod partition;
+pub mod pause;
 pub mod pipeline;
 pub mod plan;
 pub mod problem;

@@ -152,11 +152,13 @@ impl RequestHead {
         self.client
     }
 
-    /// Whether the request seems to come from this machine: its peer does, no field of a proxy is present, and it is
-    /// addressed to this machine. A proxy that adds no field and sets its own `Host` can't be detected.
+    /// Whether the request seems to come from this machine: its peer does, no field of a proxy is present, it is
+    /// addressed to this machine, and it is not HTTP/1.0, which proxies speak by default (nginx before 1.29.7). Another
+    /// proxy that adds no field and sets its own `Host` can't be detected.
     pub fn is_local(&self) -> bool {
         let forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
         self.peer.ip().to_canonical().is_loopback()
+            && !self.http_1_0
             && forwarded.iter().all(|name| self.headers.bytes(name).is_none())
             && self.authorities().all(is_loopback)
     }
@@ -425,6 +427,16 @@ mod tests {
         assert_eq!(peers, [b"192.0.2.1:9"]);
         assert_eq!(head.header("x-lakemill-other"), None);
         assert!(!head.is_local());
+    }
+
+    #[test]
+    fn request_of_a_proxy_without_settings_is_not_local() {
+        let local = |text: &str| {
+            RequestHead::parse(text.as_bytes(), 64, SocketAddr::from(([127, 0, 0, 1], 9)), &[]).unwrap().is_local()
+        };
+        assert!(local("GET / HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n\r\n"));
+        assert!(!local("GET / HTTP/1.0\r\nHost: 127.0.0.1:3000\r\nConnection: close\r\n\r\n"));
+        assert!(!local("GET / HTTP/1.0\r\n\r\n"));
     }
 
     #[test]

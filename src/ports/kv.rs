@@ -8,6 +8,7 @@ use super::job_index::JobIndex;
 use super::jobs::{JobQueue, JobRegistry, PipelineLocks};
 pub use super::kv_error::{KvError, KvResult};
 use super::notifications::Notifications;
+use super::pauses::RunPauses;
 use super::queries::RunningQueries;
 use super::rechecks::Rechecks;
 use super::schedule::Schedule;
@@ -85,6 +86,7 @@ pub trait Kv:
     + JobIndex
     + PipelineLocks
     + Schedule
+    + RunPauses
     + Rechecks
     + Notifications
     + Sessions
@@ -101,6 +103,7 @@ impl<T> Kv for T where
         + JobIndex
         + PipelineLocks
         + Schedule
+        + RunPauses
         + Rechecks
         + Notifications
         + Sessions

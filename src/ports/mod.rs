@@ -12,6 +12,7 @@ pub mod kv_error;
 pub mod notification_target;
 pub mod notifications;
 pub mod observer;
+pub mod pauses;
 pub mod queries;
 pub mod rechecks;
 pub mod schedule;

@@ -44,7 +44,7 @@ pub trait Schedule: Send + Sync {
     /// When the pipeline's window was opened; `None` if it has none.
     fn window_opened_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>>;
 
-    /// Up to `limit` pipelines whose window is due, the longest due first.
+    /// Up to `limit` pipelines whose window is due and which aren't paused ([`super::pauses`]), the longest due first.
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>>;
 
     /// When the pipeline's window is due; `None` if it has none.

@@ -11,7 +11,7 @@ use super::endpoint::{Credential, Endpoint};
 use super::stores::Objects;
 use crate::http::credentials::MetricsAccess;
 use crate::http::{ApiError, Caller, HttpMetrics, Request, RequestHead, Response};
-use crate::observability::health_check::MAX_AGE;
+use crate::observability::health_check::{MAX_AGE, PendingCheck};
 use crate::observability::{CachedHealthCheck, METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::ports::Kv;
 use crate::ports::store::Bucket;
@@ -98,10 +98,7 @@ fn live(_: &Health, _: &mut Request) -> Result<Response, ApiError> {
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
-    let kv = Arc::clone(&health.kv);
-    let kv = health.kv_write_check.begin(MAX_AGE, move || {
-        kv.probe_write().inspect_err(|error| tracing::warn!(%error, "not ready: key-value store failed")).is_ok()
-    });
+    let kv = begin_write_check(health);
     let store = health.store.shared();
     let store = health.store_check.begin(MAX_AGE, move || {
         let list = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
@@ -113,6 +110,14 @@ fn ready(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
 }
 
+/// Whether the key-value store accepts writes.
+fn begin_write_check(health: &Health) -> PendingCheck<bool> {
+    let kv = Arc::clone(&health.kv);
+    health.kv_write_check.begin(MAX_AGE, move || {
+        kv.probe_write().inspect_err(|error| tracing::warn!(%error, "not ready: key-value store failed")).is_ok()
+    })
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
@@ -121,9 +126,11 @@ fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
         kv.ping().inspect_err(|error| tracing::warn!(%error, "health check failed: key-value store")).is_ok()
     });
     let kv = kv_check.unwrap_or(false);
+    let writable = begin_write_check(health).wait().unwrap_or(false);
     let (sandbox, cache) = (&health.sandbox, health.cache.usage());
     let gauges = [
         ("kv_up", "Whether the key-value store responds.", u64::from(kv)),
+        ("kv_writable", "Whether the key-value store accepts writes.", u64::from(writable)),
         (
             "sandbox_confined",
             "Whether Landlock and a filter of system calls confine the processes of queries.",

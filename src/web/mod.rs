@@ -28,6 +28,7 @@ mod locks;
 mod notifications;
 mod openapi;
 mod parquet;
+mod pauses;
 mod pipelines;
 mod preview;
 mod query;
@@ -80,6 +81,7 @@ use locks::Locks;
 use notifications::NotificationService;
 use openapi::Documents;
 use parquet::UnreadableFiles;
+use pauses::PauseService;
 use pipelines::{PipelineOptions, Pipelines};
 use preview::Previews;
 use query::QueryService;
@@ -136,6 +138,7 @@ pub struct Web {
     jobs: Jobs,
     lake: LakeService,
     notifications: NotificationService,
+    pauses: PauseService,
     pipelines: Pipelines,
     previews: Previews,
     queries: QueryService,
@@ -225,6 +228,7 @@ impl Web {
                 streams: streams.clone(),
             },
             notifications: NotificationService { kv: Arc::clone(&kv), clock: Arc::clone(&clock) },
+            pauses: PauseService { store: store.clone(), kv: Arc::clone(&kv), clock: Arc::clone(&clock) },
             statuses: PipelineStatuses {
                 store: store.clone(),
                 kv: Arc::clone(&kv),
@@ -308,6 +312,7 @@ pub fn endpoints() -> Vec<Endpoint<Web>> {
         .chain(of(lake::endpoints(), |web| &web.lake))
         .chain(of(lineage::endpoints(), |web| &web.tables))
         .chain(of(notifications::endpoints(), |web| &web.notifications))
+        .chain(of(pauses::endpoints(), |web| &web.pauses))
         .chain(of(pipelines::endpoints(), |web| &web.pipelines))
         .chain(of(preview::endpoints(), |web| &web.previews))
         .chain(of(query::endpoints(), |web| &web.queries))

@@ -29,6 +29,34 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How often open circuit breakers are checked.
 const PAUSED_CHECK_EVERY: Duration = Duration::from_millis(250);
 
+/// How often a worker looks whether all pipelines are paused.
+const ALL_PAUSED_CHECK_EVERY: Duration = Duration::from_secs(2);
+
+/// Whether all pipelines are paused, as found at the last check.
+#[derive(Default)]
+struct AllPaused {
+    checked: Option<Instant>,
+    is_paused: bool,
+}
+
+impl AllPaused {
+    fn check(&mut self, shared: &WorkerShared) -> KvResult<bool> {
+        if self.checked.is_none_or(|at| at.elapsed() >= ALL_PAUSED_CHECK_EVERY) {
+            let found = shared.kv.paused(None)?;
+            match &found {
+                Some(pause) if !self.is_paused => {
+                    tracing::info!(since = %pause.since, reason = pause.reason, "all pipelines are paused; claims paused");
+                }
+                None if self.is_paused => tracing::info!("pause of all pipelines ended; claims resumed"),
+                _ => {}
+            }
+            (self.checked, self.is_paused) = (Some(Instant::now()), found.is_some());
+            shared.state.set_all_paused(self.is_paused);
+        }
+        Ok(self.is_paused)
+    }
+}
+
 /// Passes claimed entries to idle executors.
 #[derive(Clone, Default)]
 pub(super) struct ExecutorQueue(Arc<Monitor<Queued>>);
@@ -99,11 +127,30 @@ pub(super) fn run(shared: &WorkerShared, queue: ExecutorQueue, watched: &Watched
     let mut reclaimed_at: Option<Instant> = None;
     let ends = shared.options.lifetime.ends();
     let mut drain = DrainCheck::default();
+    let mut all_paused = AllPaused::default();
     while shared.stopping.phase() == Phase::Working {
         watched.ping();
         if !probe::may_claim(shared, watched) {
             shared.stopping.wait_for(Phase::Drain, PAUSED_CHECK_EVERY);
             continue;
+        }
+        match watched.waiting(|| all_paused.check(shared)) {
+            Ok(false) => {}
+            Ok(true) if ends => {
+                tracing::info!("all pipelines are paused; worker ends");
+                shared.state.set_drained();
+                shared.stopping.enter(Phase::Drain);
+                continue;
+            }
+            Ok(true) => {
+                shared.stopping.wait_for(Phase::Drain, PAUSED_CHECK_EVERY);
+                continue;
+            }
+            Err(error) => {
+                outage.failed(&error);
+                shared.stopping.wait_for(Phase::Drain, PAUSE);
+                continue;
+            }
         }
         let idle = queue.wait_for_idle();
         if idle == 0 {

@@ -1,14 +1,18 @@
 //! Ends a worker that runs until nothing is left to do.
 //!
 //! Nothing is left once no debounce window is open, no job is queued, waiting or running here, and since then no source of
-//! work had anything new. A job that another worker has claimed doesn't count, but it may be that of a dead one: the worker
+//! work had anything new. What waits for the end of a pause doesn't count. A job that another worker has claimed doesn't count, but it may be that of a dead one: the worker
 //! stays for the time after which it would take that job over.
 
 use std::time::Duration;
 
 use super::shared::WorkerShared;
+use crate::domain::job::WaitReason;
 use crate::ports::kv::KvResult;
 use crate::runtime::threads::Instant;
+
+/// Active jobs of a paused pipeline that are looked at.
+const ACTIVE_MAX: usize = 1_000;
 
 /// Finds out whether anything is left to do.
 #[derive(Debug, Default)]
@@ -29,10 +33,10 @@ impl DrainCheck {
         // Before the counts: a source records its work before it is empty.
         let are_empty = self.idle_since.is_some_and(|since| shared.sources.are_empty_since(since));
         let counts = shared.kv.counts()?;
-        let is_idle = are_executors_idle
-            && counts.windows == 0
-            && counts.waiting == 0
-            && counts.stream.saturating_sub(counts.pending) == 0;
+        let mut is_idle = are_executors_idle && counts.stream.saturating_sub(counts.pending) == 0;
+        if is_idle && (counts.windows > 0 || counts.waiting > 0) {
+            is_idle = of_paused(shared)? == (counts.windows, counts.waiting);
+        }
         if !is_idle {
             self.idle_since = None;
             return Ok(false);
@@ -41,4 +45,15 @@ impl DrainCheck {
         let may_be_of_dead = counts.pending > 0 && idle < shared.options.lease.reclaim_idle + 2 * reclaim_every;
         Ok(are_empty && !may_be_of_dead)
     }
+}
+
+/// Windows and waiting jobs of paused pipelines.
+fn of_paused(shared: &WorkerShared) -> KvResult<(u64, u64)> {
+    let (mut windows, mut waiting) = (0, 0);
+    for (pipeline, _) in shared.kv.pauses()?.pipelines {
+        windows += u64::from(shared.kv.window_due_at(&pipeline)?.is_some());
+        let jobs = shared.kv.active(&pipeline, ACTIVE_MAX)?;
+        waiting += jobs.iter().filter(|job| job.reason == Some(WaitReason::Paused)).count() as u64;
+    }
+    Ok((windows, waiting))
 }

@@ -160,9 +160,23 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
     if run.start.cancelled {
         return Outcome::Failed(RunError::new(RunErrorCode::Cancelled, "the job was cancelled before it ran"));
     }
+    match shared.kv.paused(Some(&run.message.pipeline)) {
+        Ok(None) => {}
+        // A dry run writes no table.
+        Ok(Some(_)) if run.job.is_dry_run() => {}
+        Ok(Some(_)) => return Outcome::Paused,
+        Err(error) => {
+            tracing::warn!(%error, "reading the pauses failed; job requeued");
+            shared.state.breakers.suspect(Dependency::Kv);
+            return Outcome::Requeued;
+        }
+    }
     let (attempt, attempts_max) = (run.start.attempt, shared.options.attempts_max);
     if attempt > attempts_max {
         return Outcome::Failed(worker_lost(run, attempts_max));
+    }
+    if let Some(times) = shared.left_to_others.give_back(&run.message.job_id) {
+        return Outcome::LeftToOthers(times);
     }
     let exclusive = attempt == attempts_max && run.start.lost_starts > 0;
     let give_up = || run.watch.must_stop().is_err();

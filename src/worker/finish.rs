@@ -18,7 +18,7 @@ use super::stopping::Phase;
 use crate::domain::job::retry::{self, RetryDecision};
 use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, WaitReason};
 use crate::domain::layout::{dry_run_config_key, job_record_key};
-use crate::domain::limits::JOB_WAIT_MS_MAX;
+use crate::domain::limits::{JOB_WAIT_MS_MAX, PAUSED_WAIT_MS};
 use crate::engine::run_error::store_error;
 use crate::pipelines::history::{self, Recorded};
 use crate::ports::jobs::{ReleaseOutcome, Requeue};
@@ -45,6 +45,10 @@ pub(super) enum Outcome {
     Requeued,
     /// No thread could be started for the run: requeued without charging an attempt.
     HostExhausted(std::io::Error),
+    /// Its pipeline, or all, are paused: it waits.
+    Paused,
+    /// It filled the scratch folder before: requeued without charging an attempt. How often, from 1.
+    LeftToOthers(u32),
 }
 
 impl Outcome {
@@ -105,6 +109,18 @@ impl Finish<'_> {
             Outcome::Recorded(job) => self.acknowledge(&job),
             Outcome::Requeued => self.requeue_at_stop(&job),
             Outcome::Failed(error) => self.failed(job, error),
+            Outcome::Paused => {
+                tracing::info!("runs of the pipeline are paused; job waits");
+                let wait = Duration::from_millis(PAUSED_WAIT_MS);
+                self.requeue(run.job.clone(), WaitReason::Paused, wait, AttemptCost::Zero, None);
+            }
+            Outcome::LeftToOthers(times) => {
+                tracing::info!(times, "job filled this worker's scratch folder before; left to other workers");
+                let message = "the scratch folder of a worker is too small for the run; other workers are tried first";
+                let error = RunError::new(RunErrorCode::DiskFull, message);
+                let delay = retry::backoff(times, threads::random_unit());
+                self.requeue(job, WaitReason::Retry, delay, AttemptCost::Zero, Some(error));
+            }
             Outcome::HostExhausted(error) => {
                 run.shared.state.breakers.record_probe(Dependency::Host, Err(format!("starting a thread: {error}")));
                 let error =
@@ -137,6 +153,9 @@ impl Finish<'_> {
             }
             RetryDecision::Wait { reason, delay, cost } => {
                 self.warn(&error, "attempt failed; will retry");
+                if error.code == RunErrorCode::DiskFull {
+                    shared.left_to_others.add(&run.message.job_id);
+                }
                 if self.requeue(job, reason, delay, cost, Some(error)) == Some(ReleaseOutcome::Released) {
                     run.shared.state.count(JobEvent::Retried);
                 }
@@ -252,6 +271,7 @@ impl Finish<'_> {
         let (fence, attempt) = (run.start.lease.fence, run.start.attempt);
         let live = job.clone().without_sources();
         run.shared.refunds.forget(&run.message.job_id);
+        run.shared.left_to_others.forget(&run.message.job_id);
         // Before the acknowledgement, so that another worker does it if this one dies.
         if !run.shared.targets.is_empty() && !self.is_only_object(job) {
             self.retry("storing the notifications of a job", || notify::jobs::ended(run.shared, job));

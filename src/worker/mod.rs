@@ -27,6 +27,7 @@ mod heartbeat;
 pub mod http;
 mod index_jobs;
 mod lake;
+mod left_to_others;
 mod lifetime;
 mod notify;
 mod observe;
@@ -58,6 +59,7 @@ use crate::sync::Monitor;
 pub use breaker::{Breakers, Dependency};
 pub use event_queue::QueuedEvents;
 use exclusive::ExclusiveGate;
+use left_to_others::LeftToOthers;
 pub use lifetime::Lifetime;
 use lifetime::{WorkSource, WorkSources};
 use refunds::Refunds;
@@ -135,6 +137,7 @@ impl Worker {
             state,
             gate: ExclusiveGate::default(),
             refunds: Refunds::default(),
+            left_to_others: LeftToOthers::default(),
             sources: WorkSources::default(),
             options,
             stopping,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exclusive::ExclusiveGate;
+use super::left_to_others::LeftToOthers;
 use super::lifetime::{Lifetime, WorkSources};
 use super::refunds::Refunds;
 use super::state::WorkerState;
@@ -47,5 +48,6 @@ pub(super) struct WorkerShared {
     pub(super) state: Arc<WorkerState>,
     pub(super) gate: ExclusiveGate,
     pub(super) refunds: Refunds,
+    pub(super) left_to_others: LeftToOthers,
     pub(super) sources: WorkSources,
 }

@@ -38,6 +38,7 @@ pub struct WorkerState {
     events_ignored: AtomicU64,
     uncompared: AtomicU64,
     drained: AtomicBool,
+    all_paused: AtomicBool,
     /// By the index of their code in [`RunErrorCode::ALL`].
     failures: [AtomicU64; RunErrorCode::ALL.len()],
     rows_read: AtomicU64,
@@ -122,6 +123,7 @@ impl Default for WorkerState {
             events_ignored,
             uncompared: AtomicU64::new(0),
             drained: AtomicBool::new(false),
+            all_paused: AtomicBool::new(false),
             failures: Default::default(),
             rows_read,
             rows_written,
@@ -184,6 +186,15 @@ impl WorkerState {
     /// Counts a pipeline that could not be compared with the lake.
     pub(super) fn count_uncompared(&self) {
         self.uncompared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_all_paused(&self, is_paused: bool) {
+        self.all_paused.store(is_paused, Ordering::Relaxed);
+    }
+
+    /// Whether all pipelines are paused.
+    pub fn are_all_paused(&self) -> bool {
+        self.all_paused.load(Ordering::Relaxed)
     }
 
     /// Records that nothing is left to do.

@@ -536,3 +536,30 @@ fn running_job_is_shown_with_its_progress() {
     assert!(["planning", "converting", "publishing", "finishing"].iter().any(|stage| line.contains(stage)), "{line}");
     drop(worker);
 }
+
+#[test]
+fn runs_are_paused_shown_and_resumed() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        assert_eq!(operator(&site, &["pause"]).ok().stdout, "no pipeline is paused\n");
+        operator(&site, &["pause", "tripz"]).exits_with(1, &["there is no pipeline `tripz`", "did you mean `trips`?"]);
+        let ran = operator(&site, &["pause", "trips", "--reason", "Ann\u{1b} moves the lake"]).ok();
+        assert_eq!(ran.stdout, "the runs of `trips` are paused\n");
+        operator(&site, &["pause", "--all"]).ok();
+        let shown = operator(&site, &["pause"]).ok().stdout;
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 2, "{shown}");
+        assert!(lines[0].starts_with("all pipelines, since 2") && lines[0].ends_with('Z'), "{shown}");
+        assert!(lines[1].starts_with("trips, since 2") && lines[1].ends_with(" moves the lake"), "{shown}");
+        assert!(!shown.contains('\u{1b}'));
+        let ran = operator(&site, &["resume", "trips"]).ok();
+        assert_eq!(ran.stdout, "the runs of `trips` are resumed\n");
+        assert!(ran.stderr.contains("end that with `lakemill resume --all`"), "{}", ran.stderr);
+        operator(&site, &["resume", "trips"]).exits_with(1, &["the pipeline `trips` is not paused"]);
+        operator(&site, &["resume", "--all"]).ok();
+        operator(&site, &["resume", "--all"]).exits_with(1, &["all pipelines are not paused"]);
+        operator(&site, &["resume"]).exits_with(2, &["--all"]);
+        operator(&site, &["pause", "trips", "--all"]).exits_with(2, &["cannot be used with"]);
+    }
+}

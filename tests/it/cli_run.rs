@@ -177,6 +177,8 @@ Commands:
   enqueue        Enqueue a run of a pipeline and print the job's id
   jobs           List the jobs of a pipeline, or of all, newest first
   cancel         Cancel a queued or running job
+  pause          Pause the runs of a pipeline or of all, or show what is paused
+  resume         End a pause
   verify         Compare the files of a pipeline's tables with their manifests
   notify         Show the notifications that were sent to people, newest first, or send a test
   webhook        Manage the object store's notifications of new files
@@ -257,6 +259,8 @@ fn help_of_every_command_lists_exit_statuses() {
         "infer",
         "enqueue",
         "jobs",
+        "pause",
+        "resume",
         "verify",
         "notify",
         "webhook",

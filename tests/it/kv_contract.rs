@@ -15,6 +15,7 @@ mod job_index;
 mod key_locks;
 mod model;
 mod notifications;
+mod pauses;
 mod queries;
 mod racing;
 mod rechecks;
@@ -413,6 +414,11 @@ macro_rules! contract {
             scan_for_lost_jobs_covers_many_jobs,
             new_store_is_not_initialized_until_marked,
             store_that_lost_its_data_is_not_initialized_and_works);
+        contract!($fixture, pauses:
+            pauses_are_listed_replaced_and_ended,
+            windows_of_paused_pipelines_stay_open_and_are_not_due,
+            jobs_that_wait_for_the_end_of_a_pause_are_due_when_it_ends,
+            pause_ends_with_its_pipeline);
         contract!($fixture, job_index:
             ended_jobs_are_found_newest_first_by_pipeline_and_outcome,
             pages_of_ended_jobs_have_each_once,

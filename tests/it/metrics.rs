@@ -92,6 +92,7 @@ const OF_PROCESS: &[(&str, &str)] = &[
     ("process_start_time_seconds", "gauge"),
     ("lakemill_build_info", "gauge"),
     ("lakemill_kv_up", "gauge"),
+    ("lakemill_kv_writable", "gauge"),
     ("lakemill_http_requests_total", "counter"),
     ("lakemill_http_request_duration_seconds", "histogram"),
     ("lakemill_http_connections_open", "gauge"),
@@ -120,6 +121,7 @@ fn worker_metrics_count_jobs_and_rows() {
             ("lakemill_run_duration_seconds", "histogram"),
             ("lakemill_queue_oldest_seconds", "gauge"),
             ("lakemill_scratch_free_bytes", "gauge"),
+            ("lakemill_all_paused", "gauge"),
         ]);
         for (series, value) in [
             ("lakemill_jobs_total{status=\"completed\"}", 1.0),

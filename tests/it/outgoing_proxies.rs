@@ -20,7 +20,7 @@ use crate::support::iceberg_catalog::IcebergCatalogServer;
 use crate::support::notification_sinks::WebhookSink;
 use crate::support::program::{call, lakemill};
 use crate::support::s3_server::{S3Server, s3s_fs};
-use crate::support::site::{Kind, Site};
+use crate::support::site::{Kind, Site, await_some};
 use crate::support::tunnel_proxy::{PASSWORD, TunnelProxy};
 
 const LAKE: Bucket = Bucket::Lake;
@@ -150,7 +150,8 @@ fn webhook_is_reached_by_the_proxy() {
     let _worker = site.worker();
     let mut test = lakemill();
     test.args(["notify", "--test"]).envs(site.env());
-    call(&mut test).ok();
+    // Refused, and nothing is sent, until the worker has named its targets.
+    await_some("a test that is sent", || (call(&mut test).status == 0).then_some(()));
     assert_eq!(sink.received().len(), 1);
     assert_eq!(proxy.targets(), ["hooks.example:80"]);
 }

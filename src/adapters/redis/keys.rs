@@ -45,6 +45,9 @@ pub const UNINDEXED: &str = "svc:jobs:unindexed";
 /// Sorted set with a TTL: slugs of pipelines to compare by due ms.
 pub const RECHECKS: &str = "svc:rechecks";
 
+/// Hash: slug, or `*` for all pipelines, to the ms at which it was paused, a space, and the reason.
+pub const PAUSES: &str = "svc:pauses";
+
 /// Sorted set: ids of notifications with a pending delivery by due ms.
 pub const NOTIFICATIONS_DUE: &str = "svc:notify:due";
 /// Sorted set, all scores 0: ids of all notifications.

@@ -14,6 +14,7 @@ mod kv;
 mod locks;
 mod notifications;
 mod options;
+mod pauses;
 mod queries;
 mod queue;
 mod rechecks;

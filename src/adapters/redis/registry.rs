@@ -135,8 +135,8 @@ impl JobRegistry for RedisKv {
         let (tombstone, changes) = (keys::tombstone(pipeline), keys::window_changes(pipeline));
         for _ in 0..DROP_STEPS_MAX {
             let of_jobs = [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone, &changes];
-            let of_index = [keys::ENDED, keys::FAILED, keys::JOB_INDEX, keys::UNINDEXED];
-            let keys = of_jobs.into_iter().chain(of_index).map(str::to_owned);
+            let rest = [keys::ENDED, keys::FAILED, keys::JOB_INDEX, keys::UNINDEXED, keys::PAUSES];
+            let keys = of_jobs.into_iter().chain(rest).map(str::to_owned);
             let call = Call::with_keys(&scripts::DROP_PIPELINE, keys);
             let call = call.arg(self.now()).arg(GROUP).arg(pipeline).arg(TOMBSTONE_MS);
             let call = call.arg(keys::LIVE).arg(keys::MESSAGE).arg(DROP_JOBS_MAX).arg(keys::JOB_CHANGES);

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::connection::Repeat;
 use super::error::group_is_missing;
 use super::keys::{
-    self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, JOB_CHANGES, LIVE, MESSAGE, STREAM, WINDOW_CHANGES,
-    WINDOWS,
+    self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, JOB_CHANGES, LIVE, MESSAGE, PAUSES, STREAM,
+    WINDOW_CHANGES, WINDOWS,
 };
 use super::kv::RedisKv;
 use super::registry::new_job;
@@ -84,7 +84,7 @@ impl Schedule for RedisKv {
     }
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
-        let call = Call::new(&scripts::DUE_WINDOWS, [WINDOWS]).arg(self.now()).arg(limit.min(DUE_MAX));
+        let call = Call::new(&scripts::DUE_WINDOWS, [WINDOWS, PAUSES]).arg(self.now()).arg(limit.min(DUE_MAX));
         let mut due = Vec::new();
         for reply in call.run(&self.pool)?.list()? {
             let name = reply.text()?;

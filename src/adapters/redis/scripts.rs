@@ -87,6 +87,7 @@ scripts! {
     RELEASE_DUE = "release_due", Never;
     IS_INITIALIZED = "is_initialized", Idempotent;
     RENEW = "renew", Idempotent;
+    RESUME = "resume", Never;
     REQUEUE_LOST = "requeue_lost", Never;
     REVIVE_PIPELINE = "revive_pipeline", Idempotent;
     SESSION_OPEN = "session_open", Idempotent;

@@ -23,6 +23,7 @@ mod jobs;
 mod kv;
 mod locks;
 mod notifications;
+mod pauses;
 mod queries;
 mod queue;
 mod rechecks;

@@ -107,6 +107,7 @@ impl JobRegistry for SqliteKv {
             step.run("DELETE FROM jobs WHERE pipeline = ?1 AND job_id IS NOT ?2", params![slug, running])?;
             step.run("DELETE FROM ended WHERE pipeline = ?1", [slug])?;
             step.run("DELETE FROM windows WHERE pipeline = ?1", [slug])?;
+            step.run("DELETE FROM pauses WHERE pipeline = ?1", [slug])?;
             changes::forget(step, pipeline)?;
             job_index::forget(step, pipeline)?;
             step.run("DELETE FROM tombstones WHERE expires_ms <= ?1", [step.now])?;

@@ -88,7 +88,9 @@ impl Schedule for SqliteKv {
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
         self.db.read("due windows", |step| {
-            let sql = "SELECT pipeline FROM windows WHERE due_ms <= ?1 ORDER BY due_ms, first_ms, pipeline LIMIT ?2";
+            let sql = "SELECT pipeline FROM windows
+                       WHERE due_ms <= ?1 AND NOT EXISTS (SELECT 1 FROM pauses WHERE pipeline IN (windows.pipeline, '*'))
+                       ORDER BY due_ms, first_ms, pipeline LIMIT ?2";
             let mut statement = step.sql(sql)?;
             let rows = statement.query_map([step.now, sql_count(limit)], |row| row.get::<_, String>(0))?;
             rows.map(|name| slug(&name?)).collect()

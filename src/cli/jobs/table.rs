@@ -125,6 +125,7 @@ fn waiting(job: &Job) -> String {
         None => String::new(),
         Some(WaitReason::PipelineBusy) => format!("waits{until}: another run of the pipeline is in progress"),
         Some(WaitReason::SourceBeingWritten) => format!("waits{until}: a source is still being written"),
+        Some(WaitReason::Paused) => "waits: its runs are paused".to_owned(),
         Some(WaitReason::Retry) => {
             let why = if job.error.is_some() { error(job) } else { "requeued when its worker stopped".to_owned() };
             format!("waits{until} for attempt {} of {}: {why}", job.attempt + 1, job.max_attempts)

@@ -46,10 +46,12 @@ pub enum WaitReason {
     Retry,
     /// A source is still being written.
     SourceBeingWritten,
+    /// The pipeline, or all, are paused.
+    Paused,
 }
 
 impl WaitReason {
-    pub const ALL: [Self; 3] = [Self::PipelineBusy, Self::Retry, Self::SourceBeingWritten];
+    pub const ALL: [Self; 4] = [Self::PipelineBusy, Self::Retry, Self::SourceBeingWritten, Self::Paused];
 
     /// The name in records and in the key-value store.
     pub fn as_str(self) -> &'static str {
@@ -57,6 +59,7 @@ impl WaitReason {
             Self::PipelineBusy => "pipeline_busy",
             Self::Retry => "retry",
             Self::SourceBeingWritten => "source_being_written",
+            Self::Paused => "paused",
         }
     }
 

@@ -256,6 +256,10 @@ impl Rename<'_> {
         let (pipelines, from, to) = (self.pipelines, self.from.slug(), self.to.slug());
         self.to.check()?;
         self.from.check()?;
+        let pauses = pipelines.kv.pauses().map_err(from_kv)?.pipelines;
+        if let Some((_, pause)) = pauses.iter().find(|(paused, _)| paused == from) {
+            pipelines.kv.pause(Some(to), pause).map_err(from_kv)?;
+        }
         pipelines.kv.drop_pipeline(from).map_err(from_kv)?;
         reach("rename::dropped");
         pipelines.store.delete(Bucket::Pipelines, &[config_key(from)], &self.from.options()).map_err(from_store)?;

@@ -54,6 +54,9 @@ pub(super) fn ready(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiErr
         // Without it, new files are noticed late; jobs still run.
         body["event_queue"] = api.state.event_queue.last().error.map_or_else(|| "ok".into(), Into::into);
     }
+    if api.state.are_all_paused() {
+        body["all_paused"] = json!(true);
+    }
     if !open.is_empty() {
         let paused: BTreeMap<String, String> = open.into_iter().map(|(name, why)| (name.to_string(), why)).collect();
         body["paused"] = json!(paused);

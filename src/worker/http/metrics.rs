@@ -35,6 +35,8 @@ fn jobs(api: &WorkerApi, text: &mut MetricsText) {
     gauge(text, "executors", "Maximum number of concurrent jobs of this process.", api.executors as u64);
     let draining = api.stopping.phase() != Phase::Working;
     gauge(text, "draining", "Whether this process is stopping and claims no more jobs.", u64::from(draining));
+    let help = "Whether claims are paused because somebody paused all pipelines.";
+    gauge(text, "all_paused", help, u64::from(api.state.are_all_paused()));
     let help = "Whether claims are paused because this dependency of all jobs fails its probe.";
     family(text, MetricKind::Gauge, "claims_paused", help);
     let open = api.state.breakers.open();

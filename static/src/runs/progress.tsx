@@ -4,7 +4,7 @@ import { Countdown, now } from "../components/time";
 import { bytes, compact, count, counted } from "../format/number";
 import { timeLeft } from "../format/time";
 import { observe, overallProgress } from "./rates";
-import { mayHavePublished, silenceText, stageText, waitingText } from "./text";
+import { mayHavePublished, silenceText, stageText, startsAt, waitingText } from "./text";
 import "./progress.css";
 
 /** Overall progress of a run; never goes back. */
@@ -34,12 +34,13 @@ export function RateText({ job }: { job: Job }) {
 /** Describes the stage of an active job, or the reason for its wait. */
 export function ActiveText({ job }: { job: Job }) {
   if (job.status === "queued") {
+    const at = startsAt(job);
     return (
       <>
         {waitingText(job)}
-        {job.not_before && (
+        {at && (
           <>
-            , starts <Countdown to={job.not_before} />
+            , starts <Countdown to={at} />
           </>
         )}
       </>

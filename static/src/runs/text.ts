@@ -42,12 +42,18 @@ export function waitingText(job: Job): string {
         : "Retrying after a temporary failure";
     case "source_being_written":
       return "Waiting for a file that is still being written";
+    case "paused":
+      return "Waiting: runs are paused";
     case null:
     case undefined:
     default:
       return "Waiting for a free worker";
   }
 }
+
+/** When a waiting job starts; undefined if nobody knows. */
+export const startsAt = (job: Job): string | undefined =>
+  job.reason === "paused" ? undefined : (job.not_before ?? undefined);
 
 const TRIGGERS: Record<string, string> = {
   manual: "Started manually",

@@ -6,6 +6,7 @@ import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
 import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery, statusQuery } from "../api/queries";
+import { pauseOf, pausesQuery } from "../api/pauses";
 import { changeStars } from "../api/settings";
 import { useBrokenPublished } from "../boards/broken";
 import { brokenText } from "../boards/broken-text";
@@ -20,6 +21,7 @@ import { counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
 import { pipelineState, succeededAt } from "../runs/table-state";
+import { PauseDialog, PauseNotice, useResume } from "./pause";
 import { askForFiles } from "./upload-request";
 import "./pipeline.css";
 
@@ -65,7 +67,9 @@ export function CleanRun({ slug, onConfirm, onClose }: { slug: string; onConfirm
 
 function RunButton({ slug }: { slug: string }) {
   const { run, busy } = useRun(slug);
-  const [asking, setAsking] = useState(false);
+  const { data: pauses } = useQuery(pausesQuery());
+  const { resume } = useResume(slug);
+  const [asking, setAsking] = useState<"clean" | "pause">();
   return (
     <span class="split-button">
       <Button icon={<Play />} busy={busy} onClick={() => void run(false)}>
@@ -83,20 +87,28 @@ function RunButton({ slug }: { slug: string }) {
           {
             label: "Clean run…",
             hint: "Reads every CSV again and rebuilds every table",
-            onSelect: () => setAsking(true),
+            onSelect: () => setAsking("clean"),
           },
+          pauseOf(pauses, slug)
+            ? { label: "Resume runs", onSelect: () => void resume() }
+            : {
+                label: "Pause runs…",
+                hint: "New files and runs wait until you resume",
+                onSelect: () => setAsking("pause"),
+              },
         ]}
       />
-      {asking && (
+      {asking === "clean" && (
         <CleanRun
           slug={slug}
-          onClose={() => setAsking(false)}
+          onClose={() => setAsking(undefined)}
           onConfirm={() => {
-            setAsking(false);
+            setAsking(undefined);
             void run(true);
           }}
         />
       )}
+      {asking === "pause" && <PauseDialog slug={slug} onClose={() => setAsking(undefined)} />}
     </span>
   );
 }
@@ -240,6 +252,9 @@ export function PipelineFrame({
           );
         })}
       </nav>
+      <div class="pipeline-notices">
+        <PauseNotice slug={slug} />
+      </div>
       <div class="pipeline-view">{children}</div>
       {foot}
     </div>

@@ -218,7 +218,8 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     await use(ui);
     if (info.errors.length > 0) {
       const shown = await ui.text("body").catch(String);
-      process.stdout.write([`The screen at ${page.url()}:`, shown, "The console:", ...offences, ""].join("\n"));
+      const lines = [`page: ${page.url()}`, ...offences, ...(shown ?? "").split("\n")];
+      process.stdout.write(lines.map((line) => `  screen | ${line}\n`).join(""));
     }
     await context.close();
     expect(offences, "errors in the browser's console").toEqual([]);

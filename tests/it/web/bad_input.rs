@@ -23,6 +23,7 @@ fn body(id: &str) -> Value {
         "query.run" | "query.download" => json!({ "sql": "SELECT 1 AS one" }),
         "query.cancel" => json!({ "query_id": "one" }),
         "tables.restore" => json!({ "sequence": 1 }),
+        "pauses.pause" | "pauses.pause_all" => json!({ "reason": "held" }),
         "settings.put" => json!({ "display_name": "Ann", "workspace_name": "Lake", "starred": [] }),
         other => panic!("`{other}` takes JSON, and this test doesn't know what"),
     }
@@ -318,6 +319,9 @@ fn every_route_reports_store_outages_and_recovers() {
             "pipelines.import",
             "notifications.list",
             "notifications.test",
+            "pauses.list",
+            "pauses.pause_all",
+            "pauses.resume_all",
         ];
         let code = shop.site.break_store();
         for endpoint in walked().iter().filter(|endpoint| !none.contains(&endpoint.operation.id)) {

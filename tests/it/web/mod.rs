@@ -17,6 +17,7 @@ mod infer;
 mod jobs;
 mod lake;
 mod lifecycle;
+mod pauses;
 mod pipelines;
 mod preview;
 mod published;

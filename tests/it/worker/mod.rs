@@ -11,6 +11,7 @@ mod expressions;
 mod flights;
 mod jobs;
 mod outages;
+mod pausing;
 pub mod sharing;
 mod starts;
 mod stopping;

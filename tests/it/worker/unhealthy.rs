@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lakemill::domain::job::{Job, JobStatus, RunErrorCode};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::disk::Disk;
@@ -58,11 +59,8 @@ fn worker_with_a_full_scratch_fails_no_job_and_recovers() {
     assert_eq!(site.await_end(&site.enqueue_as("p0", true)).status, JobStatus::Completed);
 }
 
-#[test]
-fn job_larger_than_scratch_ends_as_disk_full() {
-    let Some(disk) = Disk::mount(16) else { return };
-    let site = Site::new(Kind::Embedded);
-    let scratch = disk.path().join("scratch").display().to_string();
+/// A pipeline `large`, whose table has 13 MB that can't be compressed.
+fn lay_out_large(site: &Site) {
     let mut rng = Rng::new(7);
     let mut csv = "a,b\n".to_owned();
     for n in 0..400_000 {
@@ -78,6 +76,14 @@ fn job_larger_than_scratch_ends_as_disk_full() {
     }
     site.pipeline("large", &json!({}));
     site.put("large", "in/x.csv", csv);
+}
+
+#[test]
+fn job_larger_than_scratch_ends_as_disk_full() {
+    let Some(disk) = Disk::mount(16) else { return };
+    let site = Site::new(Kind::Embedded);
+    let scratch = disk.path().join("scratch").display().to_string();
+    lay_out_large(&site);
     site.pipeline("small", &json!({}));
     site.put("small", "in/x.csv", "a,b\nx,1\n");
     let worker = site.worker_with(&[("SVC_SCRATCH_DIR", &scratch), ("MAX_ATTEMPTS", "2")]);
@@ -86,6 +92,22 @@ fn job_larger_than_scratch_ends_as_disk_full() {
     assert_eq!(end.error.unwrap().code, RunErrorCode::DiskFull);
     assert!(!worker.has_logged("claims paused"), "the worker is fit for others");
     assert_eq!(site.await_end(&site.enqueue("small")).status, JobStatus::Completed);
+}
+
+#[test]
+fn job_larger_than_scratch_is_left_to_a_worker_with_room() {
+    let Some(disk) = Disk::mount(16) else { return };
+    let site = Site::new(Kind::Embedded);
+    let scratch = disk.path().join("scratch").display().to_string();
+    lay_out_large(&site);
+    let mut unfit = site.worker_with(&[("SVC_SCRATCH_DIR", &scratch), ("MAX_ATTEMPTS", "2")]);
+    let job = site.enqueue("large");
+    unfit.await_log("left to other workers");
+    unfit.signal(Signal::TERM);
+    assert_eq!(unfit.await_exit(), Some(0));
+    let _fit = site.worker_with(&[("MAX_ATTEMPTS", "2")]);
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 2), "{end:?}");
 }
 
 #[test]

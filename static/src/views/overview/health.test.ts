@@ -101,6 +101,10 @@ describe("pipeline health", () => {
     const found = healthOf(facts([job({ status: "queued", reason: "retry", not_before: "2026-01-02" })]));
     expect([found.tone, found.due]).toEqual(["warn", "2026-01-02"]);
   });
+  it("names no time while runs are paused", () => {
+    const found = healthOf(facts([job({ status: "queued", reason: "paused", not_before: "2026-01-02" })]));
+    expect([found.sentence, found.due]).toEqual(["Waiting: runs are paused", undefined]);
+  });
   it("is waiting for another run of the pipeline", () =>
     expect(healthOf(facts([job({ status: "queued", reason: "pipeline_busy" })])).sentence).toMatch(/another run/));
   it("reports a missing config", () => {

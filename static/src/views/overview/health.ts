@@ -3,7 +3,7 @@ import type { Job, PipelineDetail, PipelineStatus, RunResult } from "../../api/t
 import { brokenText } from "../../boards/broken-text";
 import { count, counted } from "../../format/number";
 import { hasData, lastSuccess, pipelineState, succeededAt, type StateAction } from "../../runs/table-state";
-import { changedAnything, stageText, waitingText } from "../../runs/text";
+import { changedAnything, stageText, startsAt, waitingText } from "../../runs/text";
 
 export type Step =
   | StateAction
@@ -70,7 +70,8 @@ function activeHealth(active: Job): Health {
     const rows = active.progress?.rows_read ? `, ${counted(active.progress.rows_read, "row")} read` : "";
     return { tone: "run", sentence: `Run in progress: ${doing}${rows}`, steps: [step] };
   }
-  const due = active.not_before ? { due: active.not_before } : {};
+  const at = startsAt(active);
+  const due = at ? { due: at } : {};
   const retrying = active.reason === "retry";
   return {
     tone: retrying ? "warn" : "run",

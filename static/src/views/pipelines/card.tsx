@@ -8,6 +8,7 @@ import { Badge, JobBadge } from "../../components/status";
 import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
 import { DeletePipeline, RenamePipeline } from "../../shell/manage";
+import { PausedBadge } from "../../shell/pause";
 import { StarButton, useRun } from "../../shell/pipeline";
 import { PipelineBadge } from "../../shell/state-notice";
 import { routes } from "../../browser/routes";
@@ -98,6 +99,7 @@ export const Card = memo(function Card({ card, starred }: { card: PipelineCard; 
       <Sparkline marks={marksOf(card)} />
       <p class="row pipelines-foot">
         <LastRun card={card} />
+        <PausedBadge slug={slug} />
         {card.config === "valid" ? card.last_job && <PipelineBadge slug={slug} /> : <Config card={card} />}
         <span class="grow" />
         {card.config === "valid" && (

@@ -9,6 +9,7 @@ import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
 import { useQueryParams } from "../../browser/query-params";
 import { useShortcuts } from "../../browser/shortcuts";
+import { PauseNotice } from "../../shell/pause";
 import { askForFiles } from "../../shell/upload-request";
 import { Card } from "./card";
 import { arranged, cardsQuery, SORTINGS, type PipelineCard, type Sorting } from "./cards";
@@ -115,6 +116,7 @@ export default function PipelinesView() {
         </>
       }
     >
+      <PauseNotice />
       {isPending && <CardSkeletons />}
       {error && !data && <Failed title="Couldn't load the pipelines" error={error} onRetry={() => void refetch()} />}
       {data?.truncated && <Note>Only the first {counted(all.length, "pipeline")} are shown. Open others by URL.</Note>}

@@ -5,6 +5,7 @@ import { Failed, Skeleton } from "../../components/states";
 import { About } from "./about";
 import { Names } from "./names";
 import { Notifications } from "./notifications";
+import { PausePart } from "./pause";
 import { SessionPart } from "./session";
 import { Starred } from "./starred";
 import { ThemePart } from "./theme";
@@ -26,6 +27,7 @@ export default function SettingsView() {
           <Skeleton lines={14} />
         )}
         <ThemePart />
+        <PausePart />
         <Notifications />
         <SessionPart />
         <About />

@@ -9,12 +9,14 @@ use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId, JobPosition};
 use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::domain::notification::{Delivery, Notification, NotificationRecord, TargetName};
+use lakemill::domain::pause::Pause;
 use lakemill::ports::job_index::{EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
 use lakemill::ports::notifications::{
     AfterDelivery, ChangeOutcome, ClaimedNotification, IncidentChange, Notifications, StoredIncident,
 };
+use lakemill::ports::pauses::{PausesInForce, RunPauses};
 use lakemill::ports::queries::{RegisteredQuery, RunningQueries};
 use lakemill::ports::rechecks::{Recheck, Rechecks};
 use lakemill::ports::schedule::{CloseReason, Cursor, Schedule};
@@ -306,6 +308,25 @@ impl Schedule for SimKv {
 
     fn mark_initialized(&self) -> KvResult<()> {
         self.call("remember", Kind::Write, |kv| kv.mark_initialized())
+    }
+}
+
+impl RunPauses for SimKv {
+    fn pause(&self, pipeline: Option<&Slug>, pause: &Pause) -> KvResult<()> {
+        self.call("pause", Kind::Write, |kv| kv.pause(pipeline, pause))
+    }
+
+    fn resume(&self, pipeline: Option<&Slug>) -> KvResult<bool> {
+        self.call("resume", Kind::Ends, |kv| kv.resume(pipeline))
+    }
+
+    fn paused(&self, pipeline: Option<&Slug>) -> KvResult<Option<Pause>> {
+        let kind = if pipeline.is_some() { Kind::Read } else { Kind::Tick };
+        self.call("paused", kind, |kv| kv.paused(pipeline))
+    }
+
+    fn pauses(&self) -> KvResult<PausesInForce> {
+        self.call("pauses", Kind::Read, |kv| kv.pauses())
     }
 }
 

@@ -1,0 +1,7 @@
+-- Version 7: pauses. `pipeline` is `*` for all.
+
+CREATE TABLE pauses (
+    pipeline TEXT PRIMARY KEY,
+    since_ms INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,50 @@
+import { expect, expectAccessible, test } from "./support/test";
+
+const config = {
+  version: 1,
+  auto_run: false,
+  mappings: [{ table: "numbers", files: ["*.csv"], columns: [{ name: "n", type: "int32" }] }],
+};
+
+// A failed test leaves no pause to the next ones of its instance.
+test.afterEach(async ({ api }) => {
+  await api.delete("/api/pause");
+});
+
+test("runs of a pipeline are paused with a reason, wait, and go on when resumed", async ({ page, api }) => {
+  await api.pipeline("held", config, { "a.csv": "n\n1\n2\n" });
+  await page.goto("/p/held/jobs");
+  await page.getByRole("button", { name: "More run options" }).click();
+  await page.getByRole("menuitem", { name: /^Pause runs/ }).click();
+  const dialog = page.getByRole("dialog", { name: "Pause runs of held" });
+  await dialog.getByLabel("Reason").fill("The source is being reloaded");
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  await expect(dialog).toBeHidden();
+  await expect(page.getByText(/^Runs were paused .*: The source is being reloaded$/)).toBeVisible();
+  await expectAccessible(page);
+
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await expect(page.locator("a.run-bar")).toContainText("Waiting: runs are paused");
+  await page.goto("/");
+  await expect(page.locator('[data-slug="held"]').getByText("paused", { exact: true })).toBeVisible();
+  await page.goto("/p/held/jobs");
+  await page.getByRole("button", { name: "Resume runs" }).click();
+  await expect(page.getByText(/^Runs were paused/)).toBeHidden();
+  await expect(page.locator("tr[data-job]").first()).toContainText("completed");
+});
+
+test("all pipelines are paused in the settings, and resumed on the home page", async ({ page, api }) => {
+  await api.pipeline("held-by-all", config, { "a.csv": "n\n1\n" });
+  await page.goto("/settings");
+  await page.getByRole("button", { name: "Pause all…" }).click();
+  await page.getByRole("dialog", { name: "Pause all pipelines" }).getByRole("button", { name: "Pause" }).click();
+  const notice = page.getByText(/^All pipelines were paused/);
+  await expect(notice).toBeVisible();
+  await expectAccessible(page);
+  await page.goto("/p/held-by-all");
+  await expect(notice).toBeVisible();
+  await page.goto("/");
+  await page.getByRole("button", { name: "Resume all" }).click();
+  await expect(notice).toBeHidden();
+  expect(await api.get("/api/pauses")).toEqual({ all: null, pipelines: [] });
+});
