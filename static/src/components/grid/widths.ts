@@ -6,8 +6,9 @@ import type { GridColumn } from "./types";
 
 export const WIDTH_MIN = 56;
 const WIDTH_MAX = 1_600;
-/** Maximum automatic width. */
+/** Maximum automatic width, in pixels and as a share of the window: more than one column is visible. */
 const AUTO_MAX = 340;
+const AUTO_SHARE_MAX = 0.5;
 const FILTER_MIN = 112;
 const SAMPLED_ROWS = 60;
 /** Width of a character in data and in headers, in pixels. */
@@ -51,7 +52,7 @@ export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], 
     data = Math.max(data, characterCells(text) * DATA_PX);
   }
   const least = filtered ? FILTER_MIN : WIDTH_MIN;
-  return clampWidth(Math.min(Math.max(header, data + PADDING, least), AUTO_MAX));
+  return clampWidth(Math.min(Math.max(header, data + PADDING, least), AUTO_MAX, innerWidth * AUTO_SHARE_MAX));
 }
 
 /** Width of the row-number column. */
