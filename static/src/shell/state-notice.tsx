@@ -1,13 +1,14 @@
 import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { IDLE_POLL_MS, jobsQuery, lineageQuery, statusQuery } from "../api/queries";
+import { IDLE_POLL_MS, jobsQuery, lineageQuery, pipelinesQuery, statusQuery } from "../api/queries";
 import type { Table } from "../api/types";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
 import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { Badge } from "../components/status";
+import { Countdown } from "../components/time";
 import { routes } from "../browser/routes";
 import {
   actionsOf,
@@ -108,6 +109,7 @@ function useKnownStatus(slug: string): KnownStatus | undefined {
 /** Notice why a table isn't up to date, or why the pipeline isn't; nothing if it is. */
 export function StateNotice({ slug, table }: { slug: string; table?: string }) {
   const status = useKnownStatus(slug);
+  const { data: listed } = useQuery(pipelinesQuery());
   if (!status) return null;
   const own = status.tables.find(({ name }) => name === table);
   const states = own ? tableStates(own, status).filter(needsAction) : [];
@@ -116,11 +118,18 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
   const shown =
     whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence), actions: actionsOf(states) });
   if (!shown) return null;
+  const detail = listed?.pipelines.find((one) => one.slug === slug);
+  const due = detail?.auto_run === false || status.active ? undefined : detail?.next_due;
   return (
     <Note tone={shown.tone}>
       <div class="row wrap state-notice">
         <span class="grow">
-          <MessageText text={shown.sentence} /> <MessageText text={shown.more.join(" ")} />
+          <MessageText text={shown.sentence} /> <MessageText text={shown.more.join(" ")} />{" "}
+          {due && (
+            <>
+              Next run <Countdown to={due} />.
+            </>
+          )}
         </span>
         <span class="row wrap">
           {shown.actions.map((action) => (

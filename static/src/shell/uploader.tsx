@@ -129,8 +129,8 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
         }
       >
         <p>
-          An earlier upload is in the lake as <code>{namesOf(keys)}</code>. If both are kept, the table has the rows of
-          both.
+          An earlier upload is in the lake as <code>{namesOf(keys)}</code>. Replace deletes it after the upload. If both
+          are kept, the table has the rows of both.
         </p>
       </Dialog>
     );

@@ -67,7 +67,8 @@ function Outcomes() {
   const several = ended.length > 1 || uploads.batches().some(({ left }) => left > 0);
   const shown = ended.map((batch) => ({ batch, uploaded: [...uploads.uploadedBy(batch)] }));
   return (
-    <>
+    // Scrollable regions must be reachable by keyboard.
+    <div class="uploads-outcomes" tabIndex={0} role="group" aria-label="Outcomes">
       {shown.map(({ batch, uploaded }) =>
         uploaded.map(([slug, keys]) => (
           <Outcome
@@ -78,7 +79,7 @@ function Outcomes() {
           />
         )),
       )}
-    </>
+    </div>
   );
 }
 

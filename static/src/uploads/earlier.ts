@@ -32,7 +32,7 @@ export async function deleteAfter(batch: Batch, keys: readonly string[]): Promis
   }
   try {
     for (const key of keys) await ask(api.DELETE("/api/lake", { params: { query: { key } } }));
-    toast.done(`Deleted ${namesOf(keys)}`);
+    toast.done(`Replaced ${namesOf(keys)}`);
   } catch (error) {
     toast.failed(`Couldn't delete ${namesOf(keys)}, whose rows stay in the table`, error);
   } finally {
