@@ -1,5 +1,6 @@
 import { ChartLine, Download, Terminal } from "lucide-preact";
 import { useQuery } from "@tanstack/preact-query";
+import { useEffect, useRef } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { statusQuery } from "../../api/queries";
 import type { Table } from "../../api/types";
@@ -11,6 +12,7 @@ import { TABS, type Address, type Tab } from "./url-state";
 import { History } from "./history";
 import { MakeDashboard } from "./make-dashboard";
 import { download, downloads, FORMATS, type Format } from "../../components/download";
+import { rejectedFilters } from "./rejected-filters";
 import { statement } from "./statement";
 
 /** LIMIT of the query that is opened for a table. */
@@ -47,8 +49,24 @@ export function TableHead({
   const narrowed = address.filterTexts.length > 0;
   const { data: status } = useQuery(statusQuery(slug));
   const csvs = status?.tables.find(({ name }) => name === table.name)?.sources;
-  const start = (format: Format) =>
-    void download({ slug, name: table.name, format, sql: statement(chosen), size: table.bytes });
+  const tabs = useRef<HTMLElement>(null);
+  useEffect(
+    () => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }),
+    [tab],
+  );
+  // The tab's own rows are downloaded.
+  const ofRejected = tab === "rejected" && rejected !== undefined && rejected > 0;
+  const rows = ofRejected
+    ? { name: `${table.name}-rejected`, sql: statement(rejectedFilters(table.name, address)) }
+    : { name: table.name, sql: statement(chosen), size: table.bytes };
+  const start = (format: Format) => void download({ slug, format, ...rows });
+  const hint = ofRejected
+    ? address.source || address.reason
+      ? "Rejected rows as filtered below"
+      : "All rejected rows"
+    : narrowed
+      ? "Rows that match the filters"
+      : counted(table.rows, "row");
   return (
     <header class="data-head">
       <div class="row wrap">
@@ -79,7 +97,7 @@ export function TableHead({
         </Button>
         {!table.system && table.rows > 0 && <MakeDashboard slug={slug} table={table} />}
         <Menu
-          label={`Download ${table.name}`}
+          label={ofRejected ? `Download rejected rows of ${table.name}` : `Download ${table.name}`}
           look="quiet"
           button={
             <>
@@ -89,13 +107,13 @@ export function TableHead({
           }
           items={FORMATS.map(({ format, label }) => ({
             label,
-            hint: narrowed ? "Rows that match the filters" : counted(table.rows, "row"),
+            hint,
             onSelect: () => start(format),
           }))}
         />
       </div>
       <div class="data-head-foot">
-        <nav class="data-tabs" aria-label={`About ${table.name}`}>
+        <nav ref={tabs} class="data-tabs" aria-label={`About ${table.name}`}>
           {tabsOf(table).map((one) => (
             <Link
               key={one}

@@ -20,7 +20,7 @@ export function History({ slug, table, address }: { slug: string; table: Table; 
   const isListed = asOf === undefined || earlier.some(({ sequence }) => String(sequence) === asOf);
   return (
     <select
-      class="input"
+      class="input data-version"
       aria-label="Version"
       value={asOf ?? ""}
       onChange={(event) => set({ asOf: event.currentTarget.value || undefined }, { replace: true })}

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { useEffect, useRef } from "preact/hooks";
 import { Link, Redirect, useParams } from "wouter-preact";
-import { isActive, jobsQuery, keys, lineageQuery, rowsQuery, tablesQuery } from "../../api/queries";
+import { isActive, jobsQuery, keys, lineageQuery, rowsQuery, statusQuery, tablesQuery } from "../../api/queries";
 import type { Column, ConfigStatus, Table } from "../../api/types";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
@@ -10,6 +10,7 @@ import { useShortcuts } from "../../browser/shortcuts";
 import { ExtraColumnsNotice, StateNotice } from "../../shell/state-notice";
 import { askForFiles } from "../../shell/upload-request";
 import { Button } from "../../components/button";
+import { counted } from "../../format/number";
 import { useAddress, type Address } from "./url-state";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
@@ -165,6 +166,8 @@ function TableView({ slug, table: listed }: { slug: string; table: Table }) {
 
 function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejected: number | undefined }) {
   const jobs = useQuery(jobsQuery(slug));
+  const { data: status } = useQuery(statusQuery(slug));
+  const pending = status?.tables.find(({ name }) => name === table.name)?.pending.count ?? 0;
   const active = jobs.data?.jobs.find(isActive);
   const lake = <Button onClick={() => askForFiles(slug)}>Upload CSVs</Button>;
   const config = (
@@ -196,6 +199,13 @@ function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejecte
         }
       >
         Its sources were read, but no rows were written.
+      </Empty>
+    );
+  // The notice above names the files, and what they wait for.
+  if (pending > 0)
+    return (
+      <Empty title={`${table.name} has no rows yet`}>
+        {counted(pending, "file")} of the table {pending === 1 ? "isn't" : "aren't"} loaded yet.
       </Empty>
     );
   return (

@@ -13,10 +13,13 @@ import type { Address } from "./url-state";
 import { RejectedFrom } from "./row-drawer";
 import { useTableRows } from "./rows";
 import { literal } from "../../format/sql";
+import { REJECTED, rejectedTexts } from "./rejected-filters";
 
-export const REJECTED = "_rejected_rows";
 /** Columns that describe the rejection, in display order. */
 const SHOWN = ["source", "line", "reason", "column", "value", "message", "raw"];
+/** Where there is little room, the cause comes first. */
+const SHOWN_NARROW = ["reason", "column", "value", "line", "source", "message", "raw"];
+const NARROW = window.matchMedia("(max-width: 760px)");
 const REASONS_MAX = 50;
 
 const text = (value: Cell | undefined): string => (typeof value === "string" ? value : "");
@@ -35,19 +38,20 @@ function useReasons(slug: string, table: string, source: string | undefined) {
 
 /** Rejected rows of a table, with reasons. */
 export function Rejected({ slug, table, address }: { slug: string; table: Table; address: Address }) {
-  const { source, reason, set } = address;
-  const filters = [
-    `table:eq:${table.name}`,
-    ...(source ? [`source:eq:${source}`] : []),
-    ...(reason ? [`reason:eq:${reason}`] : []),
-  ];
+  const { source, reason, column, set } = address;
+  const filters = rejectedTexts(table.name, address);
   const { first, rows, refused } = useTableRows(slug, REJECTED, "source,line", filters);
   const reasons = useReasons(slug, table.name, source);
   const [open, setOpen] = useState<number>();
+  const [order] = useState(NARROW.matches ? SHOWN_NARROW : SHOWN);
   const names = useMemo(() => first.data?.columns.map(({ name }) => name) ?? [], [first.data]);
-  const picked = useSelectedColumns(rows, names);
-  const columns = useColumns(slug);
-  const all = <Button onClick={() => set({ source: undefined, reason: undefined })}>Show all rejected rows</Button>;
+  const picked = useSelectedColumns(rows, names, order);
+  const columns = useColumns(slug, order);
+  const all = (
+    <Button onClick={() => set({ source: undefined, reason: undefined, column: undefined })}>
+      Show all rejected rows
+    </Button>
+  );
 
   if (refused)
     return <Failed title="Couldn't load the rejected rows" error={refused} onRetry={() => void first.refetch()} />;
@@ -65,17 +69,22 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   return (
     <div class="data-rows">
       <div class="data-reasons" role="group" aria-label="Reasons">
-        {(reasons.data?.rows as Row[] | undefined)?.map(([why, column, number]) => (
-          <Button
-            key={`${text(why)} ${text(column)}`}
-            aria-pressed={reason === text(why)}
-            onClick={() => set({ reason: reason === text(why) ? undefined : text(why) })}
-          >
-            {text(why).replaceAll("_", " ")}
-            {column !== null && <code>{text(column)}</code>}
-            <span class="num">{count(Number(number))}</span>
-          </Button>
-        ))}
+        {(reasons.data?.rows as Row[] | undefined)?.map(([why, of, number]) => {
+          // Links name a reason only: it covers all columns.
+          const isPressed = reason === text(why) && (column === undefined || column === text(of));
+          const chosen = { reason: text(why), column: text(of) || undefined };
+          return (
+            <Button
+              key={`${text(why)} ${text(of)}`}
+              aria-pressed={isPressed}
+              onClick={() => set(isPressed ? { reason: undefined, column: undefined } : chosen)}
+            >
+              {text(why).replaceAll("_", " ")}
+              {of !== null && <code>{text(of)}</code>}
+              <span class="num">{count(Number(number))}</span>
+            </Button>
+          );
+        })}
         {source && (
           <Button onClick={() => set({ source: undefined })} title="Show rejected rows of all sources">
             of <code class="cut">{source}</code> ×
@@ -98,7 +107,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
       {open !== undefined && openRow && (
         <Dialog title="Rejected row" kind="drawer" onClose={() => setOpen(undefined)}>
           <dl class="data-fields">
-            {SHOWN.map((name) => {
+            {order.map((name) => {
               const value = openRow[names.indexOf(name)];
               return (
                 <div key={name} class="data-field">
@@ -120,7 +129,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
 }
 
 /** The same rows with selected columns. */
-function useSelectedColumns(rows: RowSource, names: string[]): RowSource {
+function useSelectedColumns(rows: RowSource, names: string[], order: readonly string[]): RowSource {
   const picked = useMemo(() => new WeakMap<Row, Row>(), []);
   return useMemo(
     () => ({
@@ -128,26 +137,26 @@ function useSelectedColumns(rows: RowSource, names: string[]): RowSource {
       get: (index) => {
         const row = rows.get(index);
         if (!row) return undefined;
-        const known = picked.get(row) ?? SHOWN.map((name) => row[names.indexOf(name)] ?? null);
+        const known = picked.get(row) ?? order.map((name) => row[names.indexOf(name)] ?? null);
         picked.set(row, known);
         return known;
       },
     }),
-    [rows, names, picked],
+    [rows, names, order, picked],
   );
 }
 
-function useColumns(slug: string): GridColumn[] {
+function useColumns(slug: string, order: readonly string[]): GridColumn[] {
   return useMemo(() => {
     const link = (_: Cell, row: Row) => {
-      const [source, line] = row;
+      const [source, line] = [row[order.indexOf("source")], row[order.indexOf("line")]];
       if (typeof source !== "string") return undefined;
       return `~${routes.source(slug, source, typeof line === "number" ? line : null)}`;
     };
-    return SHOWN.map((name) => ({
+    return order.map((name) => ({
       name,
       type: name === "line" ? "uint64" : "string",
       ...(name === "source" || name === "line" ? { link } : {}),
     }));
-  }, [slug]);
+  }, [slug, order]);
 }

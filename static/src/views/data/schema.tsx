@@ -74,7 +74,7 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
       )}
       {unsummarized && <Note tone="warn">Couldn't summarize the columns: {asFailure(unsummarized).message}</Note>}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Columns of ${table.name}`}>
-        <table class="table data-schema">
+        <table class="table stacks data-schema">
           <thead>
             <tr>
               <th class="num">#</th>
@@ -99,21 +99,31 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
               const nothing = <span class="dim">{waiting ? "…" : "–"}</span>;
               return (
                 <tr key={column.name}>
-                  <td class="num dim">{at + 1}</td>
-                  <td>
+                  <td class="num dim data-schema-number">{at + 1}</td>
+                  <td class="whole">
                     <strong>{column.name}</strong>
                   </td>
-                  <td class="mono">{column.type}</td>
-                  <td>{column.nullable ? <span class="dim">yes</span> : "no"}</td>
+                  <td class="mono" data-label="Type">
+                    {column.type}
+                  </td>
+                  <td data-label="Nullable">{column.nullable ? <span class="dim">yes</span> : "no"}</td>
                   {hasStats && (
                     <>
-                      <td>{own && stats ? <Nulls nulls={own.nulls} rows={stats.rows} /> : nothing}</td>
-                      <td class="data-extreme">{own ? <Extreme value={own.min as Cell} column={own} /> : nothing}</td>
-                      <td class="data-extreme">{own ? <Extreme value={own.max as Cell} column={own} /> : nothing}</td>
+                      <td data-label="Nulls">
+                        {own && stats ? <Nulls nulls={own.nulls} rows={stats.rows} /> : nothing}
+                      </td>
+                      <td class="data-extreme" data-label="Min">
+                        {own ? <Extreme value={own.min as Cell} column={own} /> : nothing}
+                      </td>
+                      <td class="data-extreme" data-label="Max">
+                        {own ? <Extreme value={own.max as Cell} column={own} /> : nothing}
+                      </td>
                     </>
                   )}
-                  <td class="num">{summary ? `${summary.exact ? "" : "≈ "}${count(summary.distinct)}` : nothing}</td>
-                  <td>{summary ? <Distribution summary={summary} /> : nothing}</td>
+                  <td class="num" data-label="Distinct">
+                    {summary ? `${summary.exact ? "" : "≈ "}${count(summary.distinct)}` : nothing}
+                  </td>
+                  <td class="whole">{summary ? <Distribution summary={summary} /> : nothing}</td>
                 </tr>
               );
             })}

@@ -23,6 +23,8 @@ export interface Address {
   source: string | undefined;
   /** Filter of rejected rows. */
   reason: string | undefined;
+  /** Filter of rejected rows: the column that was rejected. */
+  column: string | undefined;
   page: number;
   chart: boolean;
   /** The chart as chosen; `1`: the suggested one. */
@@ -39,6 +41,7 @@ export interface Change {
   row?: number | undefined;
   source?: string | undefined;
   reason?: string | undefined;
+  column?: string | undefined;
   page?: number;
   chart?: string | undefined;
   asOf?: string | undefined;
@@ -57,7 +60,7 @@ function changed(before: URLSearchParams, change: Change): URLSearchParams {
   const params = new URLSearchParams(before);
   if (change.tab) {
     put(params, "tab", change.tab === "rows" ? undefined : change.tab);
-    for (const name of ["page", "row", "source", "reason"]) params.delete(name);
+    for (const name of ["page", "row", "source", "reason", "column"]) params.delete(name);
   }
   if (change.sort) put(params, "sort", printSort(change.sort));
   if (change.filters) {
@@ -68,6 +71,7 @@ function changed(before: URLSearchParams, change: Change): URLSearchParams {
   if ("row" in change) put(params, "row", change.row === undefined ? undefined : String(change.row + 1));
   if ("source" in change) put(params, "source", change.source);
   if ("reason" in change) put(params, "reason", change.reason);
+  if ("column" in change) put(params, "column", change.column);
   if ("asOf" in change) {
     put(params, "as_of", change.asOf);
     for (const name of ["page", "row"]) params.delete(name);
@@ -98,6 +102,7 @@ export function useAddress(columns: readonly Column[]): Address {
       row: row !== undefined && row > 0 ? row - 1 : undefined,
       source: params.get("source") ?? undefined,
       reason: params.get("reason") ?? undefined,
+      column: params.get("column") ?? undefined,
       page: Math.max(0, (number(params.get("page")) ?? 1) - 1),
       chart: params.has("chart"),
       chartText: params.get("chart") ?? undefined,
