@@ -52,7 +52,7 @@ export function RejectedRows({ checked: { rejects, rejected, read, files } }: { 
         {count(rejected)} of {counted(read, "row")} would be rejected
       </h3>
       <div class="table-box rejected-rows" tabIndex={0} role="region" aria-label="Rejected rows">
-        <table class="table">
+        <table class="table stacks">
           <thead>
             <tr>
               {files > 1 && <th>File</th>}
@@ -67,13 +67,17 @@ export function RejectedRows({ checked: { rejects, rejected, read, files } }: { 
             {rejects.map(({ file, piece, line, column, value, message, raw, byte_offset }) => (
               <tr key={`${file}/${piece}/${byte_offset}`}>
                 {files > 1 && <td>{file}</td>}
-                <td class="num">{piece ? <span class="dim">–</span> : line}</td>
-                <td>{column ?? "–"}</td>
-                <td>{value === null ? <span class="dim">–</span> : <code>{value}</code>}</td>
-                <td>
+                <td class="num" data-label="Line">
+                  {piece ? <span class="dim">–</span> : line}
+                </td>
+                <td data-label="Column">{column ?? "–"}</td>
+                <td class="whole" data-label="Value">
+                  {value === null ? <span class="dim">–</span> : <code>{value}</code>}
+                </td>
+                <td class="whole">
                   <MessageText text={message} />
                 </td>
-                <td>
+                <td class="whole" data-label="Original row">
                   <code>{raw}</code>
                 </td>
               </tr>

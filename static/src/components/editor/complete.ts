@@ -43,7 +43,12 @@ function lines(text: string): HTMLElement {
   box.className = "completion-info";
   for (const line of text.split("\n")) {
     const row = document.createElement("p");
-    row.textContent = line;
+    // Between backticks: code.
+    for (const [at, part] of line.split("`").entries()) {
+      const node = at % 2 === 1 ? document.createElement("code") : document.createElement("span");
+      node.textContent = part;
+      row.append(node);
+    }
     box.append(row);
   }
   return box;

@@ -139,15 +139,15 @@ export function summaryOf(root: unknown, schema: Schema, depth = 0): string {
 export const descriptionOf = (schemas: Schema[]): string | undefined =>
   schemas.map((schema) => schema.description).find((text) => typeof text === "string");
 
-const LIMITS: [name: string, label: string][] = [
+const LIMITS: [name: string, label: string, unit?: string][] = [
   ["minimum", "at least"],
   ["maximum", "at most"],
   ["exclusiveMinimum", "more than"],
   ["exclusiveMaximum", "less than"],
-  ["minLength", "characters, at least"],
-  ["maxLength", "characters, at most"],
-  ["minItems", "items, at least"],
-  ["maxItems", "items, at most"],
+  ["minLength", "at least", "characters"],
+  ["maxLength", "at most", "characters"],
+  ["minItems", "at least", "items"],
+  ["maxItems", "at most", "items"],
   ["pattern", "matches"],
 ];
 
@@ -163,7 +163,7 @@ export function factsOf(schemas: Schema[]): string[] {
   if (first("default") !== undefined) facts.push(`Default: ${shown(first("default"))}`);
   if (limits.length > 0)
     facts.push(
-      `Limits: ${limits.map(([name, label]) => `${label} ${shown(first(name)).replaceAll('"', "")}`).join(", ")}`,
+      `Limits: ${limits.map(([name, label, unit = ""]) => `${label} ${shown(first(name)).replaceAll('"', "")} ${unit}`.trim()).join(", ")}`,
     );
   const examples = first("examples");
   if (Array.isArray(examples)) facts.push(`Examples: ${examples.slice(0, 6).map(shown).join(", ")}`);

@@ -8,7 +8,6 @@ import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
-import { Badge } from "../../components/status";
 import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { mappingHeads } from "./effect";
@@ -28,7 +27,7 @@ interface FileListProps {
 function FileList({ files, readBy, busy, onChoose }: FileListProps) {
   return (
     <div class="table-box">
-      <table class="table">
+      <table class="table stacks">
         <thead>
           <tr>
             <th>File</th>
@@ -44,9 +43,11 @@ function FileList({ files, readBy, busy, onChoose }: FileListProps) {
             return (
               <tr key={file.key}>
                 <td>
-                  <code>{file.name}</code> {table && <Badge>{`read by ${table}`}</Badge>}
+                  <code>{file.name}</code> {table && <span class="secondary">read by {table}</span>}
                 </td>
-                <td class="num">{bytes(file.size)}</td>
+                <td class="num" data-label="Size">
+                  {bytes(file.size)}
+                </td>
                 <td>
                   <Button
                     busy={busy === file.key}

@@ -1,4 +1,5 @@
 import { CircleAlert, CircleCheck, TriangleAlert } from "lucide-preact";
+import { MessageText } from "../../components/message-text";
 import { counted } from "../../format/number";
 import type { Checked, Shown } from "./validation";
 
@@ -59,7 +60,7 @@ export function Problems({
                 </span>
                 <span>
                   {problem.severity === "warning" && <span class="config-warn">Warning: </span>}
-                  {problem.message}
+                  <MessageText text={problem.message} />
                 </span>
                 {problem.path && <code class="dim cut">{problem.path}</code>}
               </button>

@@ -21,7 +21,7 @@ export function RejectedRows({ rows, caption }: { rows: RejectedRow[]; caption: 
   const hasFiles = rows.some(({ file }) => file !== undefined);
   return (
     <div class="table-box config-rejects">
-      <table class="table">
+      <table class="table stacks">
         <caption class="for-readers">{caption}</caption>
         <thead>
           <tr>
@@ -36,14 +36,16 @@ export function RejectedRows({ rows, caption }: { rows: RejectedRow[]; caption: 
           {rows.map(({ id, key, file, line, column, value, message }) => (
             <tr key={id}>
               {hasFiles && <td class="config-file">{file}</td>}
-              <td class="num">{key ? <Link href={`~${routes.file(key, line)}`}>{count(line)}</Link> : count(line)}</td>
-              <td>
+              <td class="num" data-label="Line">
+                {key ? <Link href={`~${routes.file(key, line)}`}>{count(line)}</Link> : count(line)}
+              </td>
+              <td data-label="Column">
                 <code>{column ?? "–"}</code>
               </td>
-              <td>
+              <td class="whole" data-label="Value">
                 <mark class="config-refused cut">{value}</mark>
               </td>
-              <td>
+              <td class="whole">
                 <MessageText text={message} />
               </td>
             </tr>

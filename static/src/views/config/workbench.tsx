@@ -103,7 +103,15 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
   return (
     <div class="row wrap config-bar">
       <h2>Config</h2>
-      <Badge tone={dirty ? "warn" : "neutral"}>{dirty ? "unsaved changes" : "saved"}</Badge>
+      <Badge tone={dirty ? "warn" : "neutral"}>
+        {dirty ? (
+          <span>
+            unsaved<span class="config-word"> changes</span>
+          </span>
+        ) : (
+          "saved"
+        )}
+      </Badge>
       <span class="grow" />
       <Tool name="Add table from CSV…" icon={<FilePlus2 />} disabled={locked} onClick={() => onOver("add")} />
       <Tool name="Format" icon={<WandSparkles />} disabled={locked} onClick={onFormat} />

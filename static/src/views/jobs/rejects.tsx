@@ -10,7 +10,7 @@ import { jobRejectsQuery, jobRejectsRoute, type JobReject } from "../../runs/fai
 function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
   return (
     <div class="table-box job-rejects">
-      <table class="table">
+      <table class="table stacks">
         <thead>
           <tr>
             <th>Location</th>
@@ -28,11 +28,11 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
                   {row.line !== null && `:${String(row.line)}`}
                 </Link>
               </td>
-              <td>{row.column ?? <span class="dim">–</span>}</td>
-              <td class="mono job-rejects-value" title={row.raw ?? undefined}>
+              <td data-label="Column">{row.column ?? <span class="dim">–</span>}</td>
+              <td class="mono job-rejects-value" data-label="Value" title={row.raw ?? undefined}>
                 {row.value ?? <span class="dim">–</span>}
               </td>
-              <td title={row.reason}>
+              <td class="whole" title={row.reason}>
                 <MessageText text={row.message} />
               </td>
             </tr>

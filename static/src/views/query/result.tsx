@@ -150,11 +150,14 @@ export function ResultPane({
         />
       ) : (
         <Empty title="No result yet">
-          Write a query above and press{" "}
-          {printed("mod+Enter").map((key) => (
-            <kbd key={key}>{key}</kbd>
-          ))}
-          . Click a table to insert its name.
+          Write a query above and select Run query
+          <span class="query-wide">
+            , or press{" "}
+            {printed("mod+Enter").map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
+          </span>
+          . To insert a name, click it in the list of tables.
         </Empty>
       )}
     </section>
