@@ -99,7 +99,7 @@ test("invalid JSON is reported with its line, and isn't saved", async ({ page, a
   await prepared(api, "config-broken");
   const editor = await opened(page, "config-broken");
   await replace(page, editor, '"version": 1,', '"version": 1');
-  await expect(page.getByText("Invalid JSON: expected `,` or `}`")).toBeVisible();
+  await expect(page.getByText("Invalid JSON: expected , or }")).toBeVisible();
   await page.getByRole("button", { name: "Save…" }).click();
   await expect(page.getByText("Couldn't save the config: line 3")).toBeVisible();
 });

@@ -1,8 +1,31 @@
+import { readFile } from "node:fs/promises";
 import { config, CSV, everything, published } from "./support/sales";
 import { expect, test, type Page } from "./support/test";
 
 const WIDTH = 390;
 const SELECT_PX_MIN = 60;
+/** Least height of a control that a finger hits. */
+const TOUCH_PX_MIN = 40;
+
+/** Buttons, fields and tabs that are too small for a finger. Links within text aren't controls. */
+function tooSmall(page: Page): Promise<string[]> {
+  return page.evaluate(
+    (least) =>
+      [
+        ...document.querySelectorAll<HTMLElement>(
+          "main .button, main select.input, main input.input, .tabs a, .data-tabs a, .topbar .button, .uploads .button, dialog .button",
+        ),
+      ]
+        .filter((node) => node.checkVisibility())
+        .filter((node) => {
+          const { width, height } = node.getBoundingClientRect();
+          const isIcon = node.matches(".icon-only") && !node.closest(".job-id");
+          return !node.closest(".job-id") && (height < least || (isIcon && width < least));
+        })
+        .map((node) => `${node.className} ${node.getAttribute("aria-label") ?? node.textContent}`),
+    TOUCH_PX_MIN,
+  );
+}
 
 /** Numbers, times, selects and buttons that are cut off, or lie outside of the window where nothing scrolls sideways. */
 function cutOff(page: Page): Promise<string[]> {
@@ -71,6 +94,7 @@ test("on a narrow screen nothing overflows, and no number is cut off", async ({ 
     await expect(page.locator(".skeleton")).toHaveCount(0);
     expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBe(WIDTH);
     expect(await cutOff(page), path).toEqual([]);
+    expect(await tooSmall(page), path).toEqual([]);
   }
 });
 
@@ -94,4 +118,127 @@ test("a table's head has one row of actions, which stays where it is when the ch
     await expect(page.getByRole("region", { name: "Chart of the table" })).toBeVisible();
     expect(await places()).toEqual(before);
   }
+});
+
+const rejecting = { ...config, mappings: config.mappings.map((one) => ({ ...one, rejects: { max_ratio: 1 } })) };
+const LONG = "returns-of-the-garden-furniture-supplier-2024-01.csv";
+const BAD =
+  "day,shop,kind,amount,pieces\n2024-13-01,North,a,1.00,1\n2024-01-02,North,a,much,2\n2024-01-03,South,b,2.00,3\n";
+
+test("rejected rows show their cause first, are filtered by reason and column, and can be downloaded", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("narrow-rejected", rejecting, { [LONG]: BAD });
+  await page.setViewportSize({ width: WIDTH, height: 844 });
+  await page.goto("/p/narrow-rejected/data/sales?tab=rejected");
+  const heads = page.getByRole("columnheader");
+  await expect(heads.filter({ hasText: "reason" })).toBeInViewport({ ratio: 1 });
+  await expect(heads.filter({ hasText: "column" })).toBeInViewport({ ratio: 1 });
+  await expect(page.getByRole("gridcell", { name: "2024-13-01", exact: true })).toBeInViewport();
+  const tab = page.getByRole("link", { name: "Rejected 2" });
+  await expect(tab).toBeInViewport({ ratio: 1 });
+  await page.getByRole("button", { name: "wrong type amount 1" }).click();
+  await expect(page.getByText("1 rejected row", { exact: true })).toBeVisible();
+  await expect(page.getByRole("button", { name: "wrong type day 1" })).toHaveAttribute("aria-pressed", "false");
+  await expect(page).toHaveURL(/column=amount/);
+  const begun = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download rejected rows of sales" }).click();
+  await page.getByRole("menuitem", { name: /CSV/ }).click();
+  const file = await begun;
+  expect(file.suggestedFilename()).toBe("sales-rejected.csv");
+  const text = await readFile(await file.path(), "utf8");
+  expect(text.trim().split(/\r?\n/)).toHaveLength(2);
+  expect(text).toContain("much");
+  await page.goto("/p/narrow-rejected/data/sales?tab=versions");
+  await expect(page.getByRole("link", { name: "Versions" })).toBeInViewport({ ratio: 1 });
+});
+
+test("a wizard for many columns with long names has nothing out of reach", async ({ page }) => {
+  const names = Array.from({ length: 25 }, (_, at) => `a_column_of_the_supplier_with_a_long_name_${at}`);
+  const rows = Array.from({ length: 120 }, (_, at) =>
+    names.map((_, column) => (at === 60 && column === 3 ? "many" : String(at + column))).join(","),
+  );
+  await page.setViewportSize({ width: WIDTH, height: 844 });
+  await page.goto("/new");
+  await page.getByLabel("CSV files").setInputFiles({
+    name: LONG,
+    mimeType: "text/csv",
+    buffer: Buffer.from([names.join(","), ...rows].join("\n")),
+  });
+  await expect(page.getByText("1 of 120 rows would be rejected")).toBeVisible();
+  const rejected = page.getByRole("region", { name: "Rejected rows" });
+  expect(await rejected.evaluate((node) => node.scrollWidth - node.clientWidth)).toBeLessThanOrEqual(0);
+  await expect(rejected).toContainText("expected int64");
+  expect(await cutOff(page)).toEqual([]);
+  expect(await tooSmall(page)).toEqual([]);
+  const foot = page.locator(".new-foot");
+  await page.getByLabel("Slug").scrollIntoViewIfNeeded();
+  await page.mouse.wheel(0, 20_000);
+  await expect
+    .poll(async () => Math.round(((await foot.boundingBox())?.y ?? 0) + ((await foot.boundingBox())?.height ?? 0)))
+    .toBe(844);
+});
+
+test("the toolbar of a changed config fits in one row", async ({ page, api }) => {
+  await api.pipeline("narrow-config", config, { "sales.csv": CSV });
+  await page.setViewportSize({ width: WIDTH, height: 844 });
+  await page.goto("/p/narrow-config/config");
+  await page.getByRole("textbox", { name: "Config of narrow-config" }).click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type(" ");
+  await expect(page.getByText("unsaved", { exact: false }).first()).toBeVisible();
+  const boxes = await page.locator(".config-bar .button").evaluateAll((nodes) =>
+    nodes.map((node) => {
+      const { y, right } = node.getBoundingClientRect();
+      return { y, right };
+    }),
+  );
+  expect(new Set(boxes.map(({ y }) => y)).size).toBe(1);
+  expect(Math.max(...boxes.map(({ right }) => right))).toBeLessThanOrEqual(WIDTH);
+  expect(await tooSmall(page)).toEqual([]);
+});
+
+test("the version of a table is chosen beside the other actions", async ({ page, api }) => {
+  const mappings = config.mappings.map((one) => ({ ...one, keep_history: "1d" }));
+  await api.pipeline("narrow-versions", { ...config, mappings }, { "sales.csv": CSV });
+  await api.upload("pipelines/narrow-versions/more.csv", CSV);
+  await api.run("narrow-versions");
+  await page.goto("/p/narrow-versions/data/sales");
+  const version = page.getByRole("combobox", { name: "Version" });
+  await expect(version).toBeVisible();
+  const [select, chart] = [
+    await version.boundingBox(),
+    await page.getByRole("button", { name: "Chart", exact: true }).boundingBox(),
+  ];
+  expect(select?.y).toBe(chart?.y);
+});
+
+test("uploads show whole names, and the dialog of a long name can be closed", async ({ page, api }) => {
+  await api.pipeline("narrow-upload", config, { "sales.csv": CSV });
+  await page.setViewportSize({ width: WIDTH, height: 844 });
+  await page.goto("/p/narrow-upload/data/sales");
+  await page.route(/api\/lake\?key=.*2024-01/, (route) =>
+    route.fulfill({ status: 400, contentType: "application/json", body: '{"error":{"code":"bad","message":"no"}}' }),
+  );
+  const choose = async (names: string[]) => {
+    const choosing = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
+    await (await choosing).setFiles(names.map((name) => ({ name, mimeType: "text/csv", buffer: Buffer.from(CSV) })));
+  };
+  await choose([LONG]);
+  const dialog = page.getByRole("dialog", { name: `Add ${LONG}` });
+  await expect(dialog.getByRole("button", { name: "Upload" })).toBeEnabled();
+  expect(await tooSmall(page)).toEqual([]);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await choose([LONG, LONG.replace("01.csv", "02.csv"), LONG.replace("01.csv", "03.csv")]);
+  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+  const dock = page.getByRole("region", { name: "Uploads" });
+  await expect(dock.getByText(/2 of 3 files uploaded.*1 failed/)).toBeVisible();
+  for (const name of await dock.locator(".uploads-file .cut").all())
+    expect(await name.evaluate((node) => node.scrollWidth - node.clientWidth)).toBeLessThanOrEqual(0);
+  const head = dock.locator(".uploads-head");
+  expect(await head.evaluate((node) => node.scrollHeight - node.clientHeight)).toBeLessThanOrEqual(0);
+  expect(await tooSmall(page)).toEqual([]);
+  await expect(dock.getByText(/rows? loaded into sales/)).toBeInViewport({ timeout: 60_000 });
 });

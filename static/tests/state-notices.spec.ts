@@ -36,6 +36,22 @@ test("a config that isn't applied yet is shown in all views, with the run that a
   await expect(page.getByRole("cell", { name: "renamed", exact: true })).toBeVisible();
 });
 
+test("after a failed run, views say that the table shows the last successful run, and when it was", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("truth-last", config(), { "nums/a.csv": "n\n1\n" });
+  await api.put("/api/p/truth-last/config", { version: 1, mappings: [{ table: "nums" }] });
+  await api.run("truth-last");
+  const shown = /the last successful run \([A-Z][a-z]+ \d+, \d{4}, \d+:\d\d [AP]M\)/;
+  await page.goto("/p/truth-last/data/nums");
+  await expect(page.locator(".state-notice")).toContainText("The config has problems, so runs fail.");
+  await expect(page.locator(".state-notice")).toContainText(shown);
+  await page.goto("/p/truth-last");
+  await expect(page.locator(".overview-health")).toContainText(shown);
+  await expect(page.locator(".overview-health")).toContainText("1 row");
+});
+
 test("rows whose CSV was deleted are counted everywhere, and a run removes them", async ({ page, api }) => {
   await api.pipeline("truth-gone", config(), { "nums/a.csv": "n\n1\n2\n", "nums/b.csv": "n\n3\n4\n5\n" });
   await api.delete("/api/lake?key=pipelines/truth-gone/nums/b.csv");

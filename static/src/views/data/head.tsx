@@ -52,7 +52,8 @@ export function TableHead({
   const tabs = useRef<HTMLElement>(null);
   useEffect(
     () => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }),
-    [tab],
+    // The number of rejected rows, which comes later, moves the tabs after it.
+    [tab, rejected],
   );
   // The tab's own rows are downloaded.
   const ofRejected = tab === "rejected" && rejected !== undefined && rejected > 0;
