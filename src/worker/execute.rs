@@ -12,7 +12,8 @@ use super::run::{self, Run};
 use super::shared::WorkerShared;
 use super::state::JobEvent;
 use super::stopping::Phase;
-use crate::domain::job::{Job, JobMessage, ParsedEntry, RunError, RunErrorCode};
+use crate::domain::job::{Job, JobMessage, ParsedEntry, RunError, RunErrorCode, WaitReason, retry};
+use crate::domain::limits::PAUSED_WAIT_MS;
 use crate::pipelines::lease::{Moment, RunLease};
 use crate::ports::jobs::{Entry, StartOutcome, StartRequest};
 use crate::runtime::failpoint;
@@ -160,23 +161,22 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
     if run.start.cancelled {
         return Outcome::Failed(RunError::new(RunErrorCode::Cancelled, "the job was cancelled before it ran"));
     }
-    match shared.kv.paused(Some(&run.message.pipeline)) {
-        Ok(None) => {}
-        // A dry run writes no table.
-        Ok(Some(_)) if run.job.is_dry_run() => {}
-        Ok(Some(_)) => return Outcome::Paused,
-        Err(error) => {
-            tracing::warn!(%error, "reading the pauses failed; job requeued");
-            shared.state.breakers.suspect(Dependency::Kv);
-            return Outcome::Requeued;
-        }
+    // A dry run writes no table.
+    if !run.job.is_dry_run()
+        && let Some(waits) = paused(run)
+    {
+        return waits;
     }
     let (attempt, attempts_max) = (run.start.attempt, shared.options.attempts_max);
     if attempt > attempts_max {
         return Outcome::Failed(worker_lost(run, attempts_max));
     }
     if let Some(times) = shared.left_to_others.give_back(&run.message.job_id) {
-        return Outcome::LeftToOthers(times);
+        tracing::info!(times, "job filled this worker's scratch folder before; left to other workers");
+        let message = "the scratch folder of a worker is too small for the run; other workers are tried first";
+        let error = Some(RunError::new(RunErrorCode::DiskFull, message));
+        let delay = retry::backoff(times, threads::random_unit());
+        return Outcome::Waits { reason: WaitReason::Retry, delay, error };
     }
     let exclusive = attempt == attempts_max && run.start.lost_starts > 0;
     let give_up = || run.watch.must_stop().is_err();
@@ -186,6 +186,25 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
     match run::attempt(run) {
         Ok(result) => Outcome::Completed(result),
         Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// The wait of a job whose pipeline, or all, are paused.
+fn paused(run: &Run<'_>) -> Option<Outcome> {
+    let shared = run.shared;
+    match shared.kv.paused(Some(&run.message.pipeline)) {
+        Ok(None) => None,
+        Ok(Some(_)) => {
+            tracing::info!("runs of the pipeline are paused; job waits");
+            let delay = Duration::from_millis(PAUSED_WAIT_MS);
+            Some(Outcome::Waits { reason: WaitReason::Paused, delay, error: None })
+        }
+        Err(error) => {
+            tracing::warn!(%error, "reading the pauses failed; will retry");
+            shared.state.breakers.suspect(Dependency::Kv);
+            let delay = retry::backoff(1, threads::random_unit());
+            Some(Outcome::Waits { reason: WaitReason::Retry, delay, error: None })
+        }
     }
 }
 

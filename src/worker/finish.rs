@@ -18,7 +18,7 @@ use super::stopping::Phase;
 use crate::domain::job::retry::{self, RetryDecision};
 use crate::domain::job::{AttemptCost, Job, RunError, RunErrorCode, RunResult, TableResult, WaitReason};
 use crate::domain::layout::{dry_run_config_key, job_record_key};
-use crate::domain::limits::{JOB_WAIT_MS_MAX, PAUSED_WAIT_MS};
+use crate::domain::limits::JOB_WAIT_MS_MAX;
 use crate::engine::run_error::store_error;
 use crate::pipelines::history::{self, Recorded};
 use crate::ports::jobs::{ReleaseOutcome, Requeue};
@@ -45,10 +45,12 @@ pub(super) enum Outcome {
     Requeued,
     /// No thread could be started for the run: requeued without charging an attempt.
     HostExhausted(std::io::Error),
-    /// Its pipeline, or all, are paused: it waits.
-    Paused,
-    /// It filled the scratch folder before: requeued without charging an attempt. How often, from 1.
-    LeftToOthers(u32),
+    /// The run did not begin: the job waits, without charging an attempt.
+    Waits {
+        reason: WaitReason,
+        delay: Duration,
+        error: Option<RunError>,
+    },
 }
 
 impl Outcome {
@@ -109,17 +111,8 @@ impl Finish<'_> {
             Outcome::Recorded(job) => self.acknowledge(&job),
             Outcome::Requeued => self.requeue_at_stop(&job),
             Outcome::Failed(error) => self.failed(job, error),
-            Outcome::Paused => {
-                tracing::info!("runs of the pipeline are paused; job waits");
-                let wait = Duration::from_millis(PAUSED_WAIT_MS);
-                self.requeue(run.job.clone(), WaitReason::Paused, wait, AttemptCost::Zero, None);
-            }
-            Outcome::LeftToOthers(times) => {
-                tracing::info!(times, "job filled this worker's scratch folder before; left to other workers");
-                let message = "the scratch folder of a worker is too small for the run; other workers are tried first";
-                let error = RunError::new(RunErrorCode::DiskFull, message);
-                let delay = retry::backoff(times, threads::random_unit());
-                self.requeue(job, WaitReason::Retry, delay, AttemptCost::Zero, Some(error));
+            Outcome::Waits { reason, delay, error } => {
+                self.requeue(run.job.clone(), reason, delay, AttemptCost::Zero, error);
             }
             Outcome::HostExhausted(error) => {
                 run.shared.state.breakers.record_probe(Dependency::Host, Err(format!("starting a thread: {error}")));
