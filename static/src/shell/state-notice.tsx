@@ -1,6 +1,7 @@
 import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
+import { pauseOf, pausesQuery } from "../api/pauses";
 import { IDLE_POLL_MS, jobsQuery, lineageQuery, pipelinesQuery, statusQuery } from "../api/queries";
 import type { Table } from "../api/types";
 import { Button } from "../components/button";
@@ -110,6 +111,7 @@ function useKnownStatus(slug: string): KnownStatus | undefined {
 export function StateNotice({ slug, table }: { slug: string; table?: string }) {
   const status = useKnownStatus(slug);
   const { data: listed } = useQuery(pipelinesQuery());
+  const { data: pauses } = useQuery(pausesQuery());
   if (!status) return null;
   const own = status.tables.find(({ name }) => name === table);
   const states = own ? tableStates(own, status).filter(needsAction) : [];
@@ -119,7 +121,8 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
     whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence), actions: actionsOf(states) });
   if (!shown) return null;
   const detail = listed?.pipelines.find((one) => one.slug === slug);
-  const due = detail?.auto_run === false || status.active ? undefined : detail?.next_due;
+  const isPaused = pauses?.all || pauseOf(pauses, slug);
+  const due = isPaused || detail?.auto_run === false || status.active ? undefined : detail?.next_due;
   return (
     <Note tone={shown.tone}>
       <div class="row wrap state-notice">
