@@ -69,6 +69,7 @@ impl Serving {
             scratch_dir: scratch.path().to_owned(),
             run_memory_bytes: config.run_memory_bytes,
             reconcile: config.reconcile,
+            job_records_days: config.job_records_days,
             public_url: config.notify.public_url.clone(),
             lifetime,
         };

@@ -32,6 +32,7 @@ const HOUR_MS: u64 = 3_600_000;
 const HEARTBEATS_PER_TTL_MIN: u64 = 3;
 const RECONCILE_DEFAULT: Duration = Duration::from_secs(86_400);
 const DRAIN_SECONDS_MAX: u64 = 86_400;
+const JOB_RECORDS_DAYS_MAX: u32 = 36_500;
 const SCRATCH_DIR_DEFAULT: &str = "/var/tmp/lakemill";
 
 const _: () = assert!(2 * HEARTBEAT_MS_DEFAULT < LOCK_TTL_MS_DEFAULT && HEARTBEATS_PER_TTL_MIN > 2);
@@ -74,6 +75,9 @@ pub struct WorkerConfig {
     /// `SVC_RECONCILE_SECONDS`: interval at which the whole lake is compared with the tables; default 86400, at least
     /// 10, at most 86400; 0: never. `lakemill up` has the default 3600.
     pub reconcile: Option<Duration>,
+    /// `SVC_JOB_RECORDS_DAYS`: days after which the records of ended jobs are deleted, but not the newest of a pipeline;
+    /// default none, so that they are kept; 1 to 36500.
+    pub job_records_days: Option<u32>,
     /// `SVC_DRAIN_SECONDS`: how long running jobs may continue after a stop signal before they are requeued without
     /// charging an attempt; default none, so that they all finish; at most 86400; 0: they are requeued at once.
     pub drain_max: Option<Duration>,
@@ -111,6 +115,10 @@ impl WorkerConfig {
                 Var("SVC_RECONCILE_SECONDS", "interval of comparing the lake"),
                 Some(RECONCILE_DEFAULT),
                 interval(10..=86_400),
+            ),
+            job_records_days: reader.optional(
+                Var("SVC_JOB_RECORDS_DAYS", "days after which job records are deleted"),
+                number(1..=JOB_RECORDS_DAYS_MAX),
             ),
             drain_max: reader.optional(
                 Var("SVC_DRAIN_SECONDS", "time for running jobs after a stop signal"),

@@ -170,6 +170,8 @@ pub const DEFER_MS_MAX: u64 = 30_000;
 /// Wait of a job with a source that is still being written, in ms: the time without a change after which a file counts
 /// as complete.
 pub const UNSETTLED_WAIT_MS: u64 = 5_000;
+/// Newest job records that a pipeline keeps, however old they are.
+pub const JOB_RECORDS_KEPT: usize = 10;
 /// Wait of a job of a paused pipeline before it is looked at again, in ms.
 pub const PAUSED_WAIT_MS: u64 = 30_000;
 /// Longest reason of a pause, in bytes.

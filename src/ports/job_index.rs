@@ -61,6 +61,9 @@ pub trait JobIndex: Send + Sync {
     /// Adds jobs; those that are in the index stay as they are.
     fn index_ended(&self, jobs: &[EndedJob]) -> KvResult<()>;
 
+    /// Removes a pipeline's jobs older than `before_ms`, in ms since 1970.
+    fn forget_ended(&self, pipeline: &Slug, before_ms: i64) -> KvResult<()>;
+
     /// Whether [`JobIndex::mark_built`] was called.
     fn is_built(&self) -> KvResult<bool>;
 

@@ -1,10 +1,12 @@
 //! Indexes the records of ended jobs where the end of a job didn't: after the key-value store lost its data, after an import
-//! or a rename, and once a day those that workers of versions without an index wrote.
+//! or a rename, and once a day those that workers of versions without an index wrote. Once a day old records are deleted,
+//! too, if the worker's options say so.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::time::Duration;
 
+use super::retention::{self, RetentionError};
 use super::retry::OutageLog;
 use super::shared::WorkerShared;
 use super::stopping::Phase;
@@ -41,6 +43,8 @@ enum IndexError {
     Kv(#[from] KvError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Retention(#[from] RetentionError),
 }
 
 /// The outcome of indexing.
@@ -88,6 +92,11 @@ fn index_due(shared: &WorkerShared, whole: bool, requested: &[UnindexedPipeline]
             return Ok(Indexed::Interrupted);
         }
         shared.kv.mark_built()?;
+        if let Some(days) = shared.options.job_records_days
+            && delete_old_records(shared, days)? == Indexed::Interrupted
+        {
+            return Ok(Indexed::Interrupted);
+        }
     }
     let indexed = index(shared, requested.iter().map(|one| Ok(one.pipeline.clone())))?;
     if indexed == Indexed::Done {
@@ -96,6 +105,16 @@ fn index_due(shared: &WorkerShared, whole: bool, requested: &[UnindexedPipeline]
         }
     }
     Ok(indexed)
+}
+
+fn delete_old_records(shared: &WorkerShared, days: u32) -> Result<Indexed, IndexError> {
+    for slug in pipelines::slugs(&*shared.store, Bucket::Pipelines) {
+        if shared.stopping.phase() != Phase::Working || !extend_lock(shared)? {
+            return Ok(Indexed::Interrupted);
+        }
+        retention::delete_old_records(shared, &slug?, days)?;
+    }
+    Ok(Indexed::Done)
 }
 
 /// Whether this worker indexes all pipelines today.

@@ -35,6 +35,7 @@ mod probe;
 mod reconcile;
 mod record;
 mod refunds;
+mod retention;
 mod retry;
 mod run;
 mod schedule;

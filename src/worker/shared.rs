@@ -30,6 +30,8 @@ pub struct WorkerOptions {
     pub run_memory_bytes: u64,
     /// How often the lake is compared with the tables; `None`: only after the key-value store lost its data.
     pub reconcile: Option<Duration>,
+    /// Days after which job records are deleted; `None`: never.
+    pub job_records_days: Option<u32>,
     /// The web service's origin, for links in notifications.
     pub public_url: Option<String>,
     pub lifetime: Lifetime,

@@ -188,7 +188,7 @@ fn docs_and_worker_agree_on_defaults() {
     // A variable without default has an empty cell.
     assert!(config.server.metrics_token.is_none() && config.server.trusted_proxies.is_empty());
     assert!(config.objects.network == NetworkConfig::default() && config.log.format.is_none());
-    assert!(config.drain_max.is_none());
+    assert!(config.drain_max.is_none() && config.job_records_days.is_none());
     assert!(matches!(config.objects.credentials, StoreCredentials::Key { .. }));
     for (name, (default, _)) in rows() {
         match expected.get(name.as_str()) {

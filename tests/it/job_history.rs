@@ -171,6 +171,10 @@ impl JobIndex for HistoryFixture {
         Ok(())
     }
 
+    fn forget_ended(&self, _: &Slug, _: i64) -> KvResult<()> {
+        Ok(())
+    }
+
     fn is_built(&self) -> KvResult<bool> {
         Ok(true)
     }

@@ -424,6 +424,7 @@ macro_rules! contract {
             pages_of_ended_jobs_have_each_once,
             dropped_pipeline_leaves_the_index_and_late_ends_stay_out,
             dry_runs_are_not_indexed,
+            old_jobs_of_a_pipeline_are_forgotten,
             index_is_complete_once_built_and_without_requests,
             oldest_jobs_leave_a_full_index,
             pipelines_with_active_jobs_are_found);

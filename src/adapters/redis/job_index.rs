@@ -15,9 +15,9 @@ use crate::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobInd
 use crate::ports::kv::KvResult;
 use crate::ports::schedule::Cursor;
 
-/// Jobs in one reply, and jobs that one script adds.
+/// Jobs in one reply, and jobs that one script adds or removes.
 const ENDED_MAX: usize = 10_000;
-const ADDED_AT_ONCE: usize = 500;
+const CHANGED_AT_ONCE: usize = 500;
 
 impl JobIndex for RedisKv {
     fn ended(&self, filter: EndedFilter<'_>, before: Option<&JobPosition>, limit: usize) -> KvResult<EndedJobs> {
@@ -53,7 +53,7 @@ impl JobIndex for RedisKv {
     }
 
     fn index_ended(&self, jobs: &[EndedJob]) -> KvResult<()> {
-        for jobs in jobs.chunks(ADDED_AT_ONCE) {
+        for jobs in jobs.chunks(CHANGED_AT_ONCE) {
             let mut call = Call::new(&scripts::INDEX_ENDED, [ENDED, FAILED, JOB_INDEX])
                 .arg(ENDED_OF)
                 .arg(FAILED_OF)
@@ -64,6 +64,16 @@ impl JobIndex for RedisKv {
             call.run(&self.pool)?;
         }
         Ok(())
+    }
+
+    fn forget_ended(&self, pipeline: &Slug, before_ms: i64) -> KvResult<()> {
+        loop {
+            let call = Call::new(&scripts::FORGET_ENDED, [ENDED, FAILED, JOB_INDEX]).arg(ENDED_OF).arg(FAILED_OF);
+            let call = call.arg(pipeline).arg(keys::indexed_at(before_ms)).arg(CHANGED_AT_ONCE);
+            if call.run(&self.pool)?.count()? < CHANGED_AT_ONCE as u64 {
+                return Ok(());
+            }
+        }
     }
 
     fn is_built(&self) -> KvResult<bool> {

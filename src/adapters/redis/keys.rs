@@ -112,7 +112,12 @@ pub fn failed_of(pipeline: &Slug) -> String {
 
 /// A member of [`ended_of`], whose text sorts like the position. In [`ENDED`] a space and the slug follow.
 pub fn indexed(position: &JobPosition) -> String {
-    format!("{:016x} {}", position.at_ms.max(0), position.job_id)
+    format!("{}{}", indexed_at(position.at_ms), position.job_id)
+}
+
+/// The beginning of a member of [`ended_of`].
+pub fn indexed_at(ms: i64) -> String {
+    format!("{:016x} ", ms.max(0))
 }
 
 /// String with a TTL: the token of the pipeline's lock, `<job id>/…` or `!hold/…`.

@@ -58,6 +58,7 @@ scripts! {
     ENQUEUE = "enqueue", Never;
     EXTEND_WINDOWS = "extend_windows", Idempotent;
     FINISH = "finish", Never;
+    FORGET_ENDED = "forget_ended", Idempotent;
     FIRE_WINDOW = "fire_window", Never;
     GROUP = "group", Idempotent;
     HEARTBEAT = "heartbeat", Idempotent;
@@ -211,6 +212,7 @@ mod tests {
             "XRANGE",
             "ZCARD",
             "ZRANGE",
+            "ZRANGEBYLEX",
             "ZRANGEBYSCORE",
             "ZREVRANGEBYLEX",
             "ZSCORE",

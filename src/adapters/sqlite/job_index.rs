@@ -61,6 +61,14 @@ impl JobIndex for SqliteKv {
         })
     }
 
+    fn forget_ended(&self, pipeline: &Slug, before_ms: i64) -> KvResult<()> {
+        self.db.write("forget ended jobs", |step| {
+            let sql = "DELETE FROM ended_jobs WHERE pipeline = ?1 AND at_ms < ?2";
+            step.run(sql, params![pipeline.as_str(), before_ms])?;
+            Ok(())
+        })
+    }
+
     fn is_built(&self) -> KvResult<bool> {
         self.db.read("is the index built", |step| {
             Ok(step.sql("SELECT built FROM job_index")?.query_row([], |row| row.get(0))?)

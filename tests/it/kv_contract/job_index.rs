@@ -101,6 +101,18 @@ pub fn dropped_pipeline_leaves_the_index_and_late_ends_stay_out(f: &Fixture) {
     assert_eq!((all(f), failed(f)), (vec![], vec![]));
 }
 
+pub fn old_jobs_of_a_pipeline_are_forgotten(f: &Fixture) {
+    let many: Vec<EndedJob> = (0..1_200).map(|n| foreign("trips", n, &format!("j{n}"), n % 2 == 0)).collect();
+    f.kv.index_ended(&many).unwrap();
+    f.kv.index_ended(&[foreign("fares", 5, "k", true)]).unwrap();
+    f.kv.forget_ended(&slug("trips"), 1_190).unwrap();
+    assert_eq!((of(f, "trips", false).len(), of(f, "trips", true).len()), (10, 5));
+    assert_eq!((all(f).len(), failed(f).len()), (11, 6));
+    f.kv.forget_ended(&slug("trips"), 1_190).unwrap();
+    f.kv.forget_ended(&slug("none"), i64::MAX).unwrap();
+    assert_eq!((all(f).len(), of(f, "trips", false)[9].as_str()), (11, "j1190"));
+}
+
 pub fn dry_runs_are_not_indexed(f: &Fixture) {
     let message = JobMessage::new(slug("trips"), false, "dry_run", f.now());
     f.kv.enqueue(&lakemill::domain::job::Job::queued(&message, 3)).unwrap();

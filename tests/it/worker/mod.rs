@@ -12,6 +12,7 @@ mod flights;
 mod jobs;
 mod outages;
 mod pausing;
+mod retention;
 pub mod sharing;
 mod starts;
 mod stopping;

@@ -374,6 +374,10 @@ impl JobIndex for SimKv {
         self.call("ended", Kind::Read, |kv| kv.ended(filter, before, limit))
     }
 
+    fn forget_ended(&self, pipeline: &Slug, before_ms: i64) -> KvResult<()> {
+        self.call("forget_ended", Kind::Ends, |kv| kv.forget_ended(pipeline, before_ms))
+    }
+
     fn active_pipelines(&self, limit: usize) -> KvResult<Vec<Slug>> {
         self.call("active_pipelines", Kind::Read, |kv| kv.active_pipelines(limit))
     }

@@ -159,6 +159,7 @@ impl Play {
             scratch_dir: world.scratch.path().to_owned(),
             run_memory_bytes: 64 << 20,
             reconcile: None,
+            job_records_days: None,
         };
         let stop = Arc::clone(&stopping);
         self.scheduler().begin(process, move || {
