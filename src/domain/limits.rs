@@ -19,6 +19,11 @@ pub const TABLE_NAME_BYTES_MAX: usize = 63;
 pub const COLUMN_NAME_BYTES_MAX: usize = 128;
 /// Largest `pipeline.json`, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 4 << 20;
+/// Values and brackets of a `pipeline.json`: 1,000 tables of 60 columns each have 190,000. In memory, each takes up to 450
+/// bytes.
+pub const CONFIG_VALUES_MAX: usize = 200_000;
+/// Values and brackets of a JSON body: a config, and more.
+pub const JSON_BODY_VALUES_MAX: usize = CONFIG_VALUES_MAX + 10_000;
 /// Largest file that the API accepts, in bytes (the contract's figure).
 pub const UPLOAD_BYTES_MAX: u64 = 104_857_600;
 /// Largest body of a validation request, in bytes: oversized configs are validated as well, up to the limit of uploads.
@@ -126,8 +131,9 @@ pub const ENDED_JOBS_INDEXED_MAX: usize = 250_000;
 pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
 /// Largest archive to import, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower limit.
 pub const IMPORT_BYTES_MAX: u64 = 16 << 30;
-/// Largest root of a table's manifest that is copied, in bytes: earlier versions stored all entries in it.
-pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
+/// Largest root of a table's manifest, in bytes. A larger one counts as unreadable: earlier versions stored all entries in
+/// it.
+pub const ROOT_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of passes of a delete that finds new objects.
 pub const DELETE_ROUNDS_MAX: usize = 8;
 /// Largest body of posted events, in bytes: stores send one to some hundred records.

@@ -100,6 +100,22 @@ pub(crate) fn list(words: &[&str]) -> String {
     }
 }
 
+/// Whether a JSON text has at most `most` values and brackets, as far as its commas and brackets tell. In memory, a value
+/// of two bytes takes some hundred.
+pub fn has_json_values_at_most(text: &[u8], most: usize) -> bool {
+    let (mut found, mut in_string, mut is_escaped) = (1, false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' | b'{' | b'[' if !in_string => found += 1,
+            _ => {}
+        }
+    }
+    found <= most
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

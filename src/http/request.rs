@@ -13,6 +13,8 @@ use super::headers::Headers;
 use super::method::Method;
 use super::query::QueryString;
 use super::request_id::RequestId;
+use crate::domain::limits::JSON_BODY_VALUES_MAX;
+use crate::domain::text::has_json_values_at_most;
 
 /// The values of a route's `{name}`s, decoded.
 pub type PathParams = Vec<(&'static str, String)>;
@@ -136,6 +138,9 @@ pub fn json_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         return Err(refuse("the body is empty; expected a JSON object".to_owned()));
     };
     let wrong = |why: String| refuse(format!("invalid request body: {why}"));
+    if !has_json_values_at_most(bytes, JSON_BODY_VALUES_MAX) {
+        return Err(wrong(format!("expected at most {JSON_BODY_VALUES_MAX} values and brackets, found more")));
+    }
     let value = serde_json::from_slice(bytes).map_err(|error| wrong(reword(&error)))?;
     // serde would also deserialize a struct from a list of its fields.
     if *first != b'{' {

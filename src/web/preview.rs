@@ -33,7 +33,7 @@ use crate::engine::preview::{
     PreviewAnswer, PreviewColumn, PreviewCounts, PreviewFailure, PreviewProblem, PreviewReject, PreviewRequest,
 };
 use crate::engine::validate::pointer;
-use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
 use crate::ports::expressions::{ExpressionId, expression_set};
 use crate::ports::store::{BodyChanged, Bucket};
 use crate::sql::sandbox::{SandboxError, SqlErrorKind};
@@ -160,7 +160,10 @@ impl Previewed {
 
 fn post(previews: &Previews, request: &mut Request) -> Result<Response, ApiError> {
     let slug = previews.store.existing(request, "pipeline")?;
-    let preview: Preview = request.json()?;
+    let body = request.body_bytes()?;
+    // A config is large in memory: no more of them than children.
+    let permit = previews.sql.permit()?;
+    let preview: Preview = json_object(&body)?;
     let rows_max = rows_max(preview.limit)?;
     let key = preview.key.as_deref().map(|key| key_within(&slug, key)).transpose()?;
     // The child checks expressions, which need a SQL engine.
@@ -185,7 +188,6 @@ fn post(previews: &Previews, request: &mut Request) -> Result<Response, ApiError
             None => return Ok(Response::json(200, &no_source(mapping))),
         },
     };
-    let permit = previews.sql.permit()?;
     let staging = previews.sql.sandbox.staging().map_err(from_sandbox)?;
     let fetched = staging.path().join(SOURCE_FILE);
     let truncated = fetch(previews, &key, &fetched, Instant::now() + previews.sql.timeout)?;

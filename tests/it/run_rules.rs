@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use lakemill::domain::job::{Progress, RunErrorCode, Stage};
 use lakemill::domain::layout::relative_rejects_key;
-use lakemill::domain::limits::REPLANS_MAX;
+use lakemill::domain::limits::{REPLANS_MAX, ROOT_BYTES_MAX};
 use lakemill::engine::run::LocalLease;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::observer::{RunObserver, Stop};
@@ -347,7 +347,8 @@ fn unreadable_manifest_is_ignored_and_newer_one_fails_the_run() {
     let world = ran(&[("a.csv", "p,1\nbad\n")]);
     let before = world.warehouse();
     let key = world.key("manifests/t.json");
-    for unusable in [&b"{\"version\":2,"[..], b"{\"version\":1,\"table\":\"t\"}"] {
+    let larger_than_allowed = vec![b' '; ROOT_BYTES_MAX as usize + 1];
+    for unusable in [&b"{\"version\":2,"[..], b"{\"version\":1,\"table\":\"t\"}", &larger_than_allowed] {
         world.seed(Bucket::Warehouse, &world.key("t/p=old/part-00000.parquet"), b"x");
         world.seed(Bucket::Pipelines, &key, unusable);
         world.run(RunOptions::default()).unwrap();

@@ -348,6 +348,7 @@ fn windows_of_version_3_check_all_keys() {
         .execute_batch(
             "DROP TABLE changed_keys; DROP TABLE change_sets; DROP TABLE notifications; DROP TABLE incidents;
              DROP TABLE notification_targets; DROP TABLE ended_jobs; DROP TABLE job_index; DROP TABLE unindexed;
+             DROP TABLE pauses;
              PRAGMA user_version = 3",
         )
         .unwrap();

@@ -45,7 +45,7 @@ use crate::domain::layout::{
     manifest_intents_prefix, manifest_key, manifest_root_key, manifest_shard_key, manifests_prefix, pipeline_prefix,
     table_prefix,
 };
-use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::limits::{LIST_PAGE_KEYS_MAX, ROOT_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::TableFormat;
 use crate::domain::table_log::entries::{GroupEntry, Members, RangeKey, SourceEntry, StoredFile};
@@ -54,8 +54,8 @@ use crate::domain::table_log::shards::{self, ReadShards, ShardError, ShardKey, S
 use crate::ports::store::{Bucket, ETag, ObjectMeta, StoreError, StoreResult, list_all};
 use crate::ports::{IcebergCatalog, ObjectStore};
 
-/// Bytes of a root, an intent, or another small object of a manifest.
-const SMALL_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of an intent, or of an earlier root.
+const SMALL_BYTES_MAX: u64 = ROOT_BYTES_MAX;
 /// Bytes of a shard as stored.
 const SHARD_BYTES_MAX: u64 = 64 << 20;
 
@@ -106,6 +106,27 @@ impl TableError {
 }
 
 pub type TableResult<T> = Result<T, TableError>;
+
+/// Why an object of a manifest can't be read.
+enum ReadError {
+    Store(StoreError),
+    TooLarge { reason: String, etag: Option<ETag> },
+}
+
+impl ReadError {
+    fn of(self, key: &str) -> StoreError {
+        let other = |reason: String| StoreError::Transient {
+            bucket: Bucket::Pipelines,
+            key: key.to_owned(),
+            operation: "reading",
+            source: std::io::Error::other(reason),
+        };
+        match self {
+            Self::Store(error) => error,
+            Self::TooLarge { reason, .. } => other(reason),
+        }
+    }
+}
 
 /// A root as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +198,14 @@ impl<'a> TableStore<'a> {
     /// If the store fails, or a newer version wrote it.
     pub fn root(&self) -> TableResult<FoundRoot> {
         let key = manifest_key(self.slug, self.table);
-        let Some((json, etag)) = self.small(&key)? else { return Ok(FoundRoot::Absent) };
+        let (json, etag) = match self.read(&key, ROOT_BYTES_MAX) {
+            Ok(found) => found,
+            Err(ReadError::Store(StoreError::NotFound { .. })) => return Ok(FoundRoot::Absent),
+            Err(ReadError::TooLarge { reason, etag }) => {
+                return Ok(FoundRoot::Unusable { etag, error: ManifestError::Unreadable { reason } });
+            }
+            Err(ReadError::Store(error)) => return Err(error.into()),
+        };
         match self.parse(&json) {
             Ok(root) => Ok(FoundRoot::Readable(Box::new(StoredRoot { root, etag }))),
             Err(error @ ManifestError::Newer { .. }) => Err(TableError::Manifest { key, error }),
@@ -233,21 +261,21 @@ impl<'a> TableStore<'a> {
     fn small(&self, key: &str) -> TableResult<Option<(Vec<u8>, Option<ETag>)>> {
         match self.read(key, SMALL_BYTES_MAX) {
             Ok(found) => Ok(Some(found)),
-            Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(ReadError::Store(StoreError::NotFound { .. })) => Ok(None),
+            Err(error) => Err(error.of(key).into()),
         }
     }
 
-    fn read(&self, key: &str, bytes_max: u64) -> Result<(Vec<u8>, Option<ETag>), StoreError> {
+    fn read(&self, key: &str, bytes_max: u64) -> Result<(Vec<u8>, Option<ETag>), ReadError> {
         let bucket = Bucket::Pipelines;
         let failed = |source| StoreError::Transient { bucket, key: key.to_owned(), operation: "reading", source };
-        let object = self.store.get(bucket, key, None)?;
+        let object = self.store.get(bucket, key, None).map_err(ReadError::Store)?;
         if object.meta.size > bytes_max {
-            let found = format!("it has {} bytes, expected at most {bytes_max}", object.meta.size);
-            return Err(failed(std::io::Error::other(found)));
+            let reason = format!("it has {} bytes, expected at most {bytes_max}", object.meta.size);
+            return Err(ReadError::TooLarge { reason, etag: object.meta.etag });
         }
         let mut bytes = Vec::with_capacity(object.meta.size as usize);
-        object.body.take(bytes_max).read_to_end(&mut bytes).map_err(failed)?;
+        object.body.take(bytes_max).read_to_end(&mut bytes).map_err(|error| ReadError::Store(failed(error)))?;
         Ok((bytes, object.meta.etag))
     }
 
@@ -257,7 +285,7 @@ impl<'a> TableStore<'a> {
     /// If the store fails, or the object isn't the shard.
     pub fn shard<K: ShardKey, V: DeserializeOwned>(&self, shard: &ShardRef<K>) -> TableResult<Vec<(K, V)>> {
         let key = manifest_shard_key(self.slug, self.table, &shard.name);
-        let (bytes, _) = self.read(&key, SHARD_BYTES_MAX)?;
+        let (bytes, _) = self.read(&key, SHARD_BYTES_MAX).map_err(|error| error.of(&key))?;
         shards::decode(shard, &bytes).map_err(|error| TableError::Shard { key, error })
     }
 

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::entries::{self, ArchiveEntry, CompressionMethod};
@@ -117,6 +118,13 @@ fn check_sizes(entries: &[ArchiveEntry], bytes_max: u64, problems: &mut Problems
     Ok(())
 }
 
+/// The manifest of any version.
+#[derive(Deserialize)]
+struct FormatOfArchive {
+    #[serde(default)]
+    format: Option<u64>,
+}
+
 fn read_manifest(file: &File, entry: &ArchiveEntry, problems: &mut Problems) -> Result<ArchiveManifest, ApiError> {
     let mut json = Vec::new();
     if entry.size > MANIFEST_BYTES_MAX {
@@ -125,7 +133,7 @@ fn read_manifest(file: &File, entry: &ArchiveEntry, problems: &mut Problems) -> 
         problems.add(MANIFEST, read_problem(&error)?);
     }
     problems.check()?;
-    let format = serde_json::from_slice::<serde_json::Value>(&json).ok().and_then(|v| v.get("format")?.as_u64());
+    let format = serde_json::from_slice::<FormatOfArchive>(&json).ok().and_then(|of| of.format);
     if let Some(found) = format.filter(|format| *format != u64::from(FORMAT)) {
         problems.add(MANIFEST, format!("found format {found}, expected {FORMAT}"));
     }

@@ -112,7 +112,7 @@ fn read_config(pipelines: &Pipelines, slug: &Slug) -> Result<Config, ApiError> {
     Ok(match validate::parse(&text) {
         Ok(p) => of(ConfigState::Valid, Some(p.title.clone()), 0, p.mappings.len() as u64, p.auto_run),
         Err(problems) => {
-            let value: Value = serde_json::from_str(&text).unwrap_or_default();
+            let value = validate::unchecked(&text);
             let title = value.get("title").and_then(Value::as_str).map(|title| title.chars().take(200).collect());
             let tables = value.get("mappings").and_then(Value::as_array).map_or(0, Vec::len);
             let auto_run = value.get("auto_run").and_then(Value::as_bool).unwrap_or(true);

@@ -23,7 +23,7 @@ use super::marker::{self, OperationStage, PendingOperation};
 use super::remove::{delete_objects, delete_others, refuse_unreachable, undo};
 use super::service::Pipelines;
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
-use crate::domain::limits::MANIFEST_BYTES_MAX;
+use crate::domain::limits::ROOT_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::tables::{TableStore, put_retagged, remove_all_from_catalog};
@@ -32,7 +32,7 @@ use crate::runtime::failpoint::reach;
 use crate::web::access;
 use crate::web::failure::{from_kv, from_store, from_table, pipeline_not_found};
 use crate::web::locks::LockedPipeline;
-use crate::web::stores::{Objects, extend_window};
+use crate::web::stores::{BoundedRead, Objects, extend_window};
 
 /// Maximum number of passes over the old name for objects that were added during the copy.
 const RENAME_ROUNDS_MAX: usize = 8;
@@ -214,10 +214,14 @@ impl Rename<'_> {
 
     /// Copies the root of a table's manifest; the rest of it was copied before.
     fn copy_root(&self, object: &ObjectMeta, lake: &BTreeMap<String, Copied>) -> Result<(), ApiError> {
-        let (Some(table), Some((_, json))) =
-            (self.root_of(object), self.pipelines.store.read(Bucket::Pipelines, &object.key, MANIFEST_BYTES_MAX)?)
-        else {
-            return Ok(());
+        let Some(table) = self.root_of(object) else { return Ok(()) };
+        let json = match self.pipelines.store.read_bounded(Bucket::Pipelines, &object.key, ROOT_BYTES_MAX)? {
+            BoundedRead::Whole(_, json) => json,
+            BoundedRead::Missing => return Ok(()),
+            // It counts as unreadable, and its table is rebuilt.
+            BoundedRead::Larger => {
+                return self.copy_of(Bucket::Pipelines, std::slice::from_ref(object)).map(drop);
+            }
         };
         let table = TableStore::new(&*self.pipelines.store, self.to.slug(), table);
         put_retagged(&table, &json, false, &self.to.options(), |key, entry| {

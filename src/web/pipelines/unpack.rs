@@ -11,7 +11,7 @@ use std::path::Path;
 use super::inspect::{Inspected, Packed, contents};
 use super::package::Problems;
 use crate::domain::layout::{has_empty_segment, pipeline_prefix, probe_key};
-use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
+use crate::domain::limits::{KEY_BYTES_MAX, ROOT_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::domain::table_log::entries::StoredFile;
 use crate::domain::table_log::root::Root;
@@ -194,7 +194,7 @@ impl<'a> Unpacking<'a> {
 
     /// Stores the root of a table's manifest; the rest of it is stored.
     fn put_root(&mut self, object: &Packed, now: &HashMap<(Bucket, &str), Written<'_>>) -> Result<(), ApiError> {
-        let Some(table) = object.root_of().filter(|_| object.entry.size <= MANIFEST_BYTES_MAX) else {
+        let Some(table) = object.root_of().filter(|_| object.entry.size <= ROOT_BYTES_MAX) else {
             return self.put(object).map(drop);
         };
         let mut json = self.read(object)?;

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::source_shards::SourceShards;
 use crate::domain::layout::manifest_key;
+use crate::domain::limits::ROOT_BYTES_MAX;
 use crate::domain::name::{Slug, TableName};
 use crate::domain::table_log::entries::StoredFile;
 use crate::domain::table_log::history::AsOf;
@@ -22,8 +23,6 @@ use crate::web::stores::Objects;
 
 /// Concurrent HEAD requests.
 const PARALLEL_HEADS_MAX: usize = 8;
-/// Bytes of a root.
-const ROOT_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of attempts to read a table whose objects later commits delete meanwhile.
 pub const TRIES_MAX: u32 = 10;
 /// Files of all cached lists.

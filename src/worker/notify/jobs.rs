@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::{Condition, RUN_PAUSES, STATE_PAUSES, end, link, raise, subject};
 use crate::domain::job::{Job, RunError, RunErrorCode, RunResult};
 use crate::domain::name::Slug;
 use crate::domain::notification::{Notification, NotificationEvent};
 use crate::domain::pipeline::NotifyEvent;
 use crate::domain::pipeline::document::NotifyDocument;
+use crate::domain::pipeline::validate::unchecked;
 use crate::domain::text::{clipped, counted};
 use crate::pipelines::tables::TableStore;
 use crate::ports::kv::KvResult;
@@ -75,8 +74,8 @@ pub(super) fn stuck_key(pipeline: &Slug) -> String {
 /// The events that a config wants notifications of: all if it can't be read.
 pub(super) fn events(config: Option<&str>) -> BTreeSet<NotifyEvent> {
     let all = || BTreeSet::from(NotifyEvent::ALL);
-    let document = config.and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let Some(found) = document.as_ref().and_then(|document| document.get("notify")) else { return all() };
+    let document = config.map(unchecked).unwrap_or_default();
+    let Some(found) = document.get("notify") else { return all() };
     match serde_json::from_value::<Vec<NotifyDocument>>(found.clone()) {
         Ok(chosen) => chosen.into_iter().map(NotifyEvent::from).collect(),
         Err(_) => all(),

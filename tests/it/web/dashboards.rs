@@ -513,10 +513,38 @@ fn long_lists_of_wrong_values_are_one_problem_and_take_little_memory() {
         }
         let mapping = |more: &str| format!("{{\"version\":1,\"mappings\":[{more}]}}");
         let columns = format!("{{\"table\":\"t\",\"files\":[\"*\"],\"columns\":[{}]}}", many("{}", 4_000));
-        for config in [mapping(&many("{}", 1_300_000)), mapping(&many(&columns, 300)), mapping(&many("1", 1_900_000))] {
-            let problems = browser.send("PUT", CHECK, &[JSON], config.as_bytes()).ok().json()["problems"].clone();
-            assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
-            assert!(problems[0]["message"].as_str().unwrap().contains("the config is large"), "{problems}");
+        for config in [mapping(&many("{}", 60_000)), mapping(&many(&columns, 20)), mapping(&many("1", 150_000))] {
+            let problem = only_problem(browser, &config);
+            assert!(problem.contains("the config is large"), "{problem}");
+        }
+    });
+}
+
+/// The message of the only problem of a config.
+fn only_problem(browser: &Browser, config: &str) -> String {
+    let problems = browser.send("PUT", CHECK, &[JSON], config.as_bytes()).ok().json()["problems"].clone();
+    assert_eq!(problems.as_array().map(Vec::len), Some(1), "{problems}");
+    problems[0]["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn configs_of_very_many_values_are_refused_and_take_little_memory() {
+    takes_little_memory(|browser, _| {
+        let many = |item: &str, count: usize| vec![item; count].join(",");
+        let preview = CHECK.replace("/config?dry_run=1", "/preview");
+        for list in [many("{\"\":0}", 590_000), many("{}", 1_300_000), many("1", 1_900_000)] {
+            let config = format!("{{\"version\":1,\"mappings\":[{list}]}}");
+            let problem = only_problem(browser, &config);
+            assert!(problem.contains("expected at most 200000 values and brackets"), "{problem}");
+            let body = format!("{{\"config\":{config}}}");
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        let refused = browser.send("POST", &preview, &[JSON], body.as_bytes());
+                        assert!([400, 503].contains(&refused.status), "{}", refused.text());
+                    });
+                }
+            });
         }
     });
 }

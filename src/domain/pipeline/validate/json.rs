@@ -3,7 +3,9 @@
 use serde_json::{Number, Value};
 
 use super::report::Pointer;
+use crate::domain::limits::CONFIG_VALUES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
+use crate::domain::text::has_json_values_at_most;
 
 /// A span of a document's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,10 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
     if body.trim().is_empty() {
         return Err(Problem::new(ProblemKind::Syntax, "", "the document is empty, expected a JSON object"));
     }
+    if !has_json_values_at_most(body.as_bytes(), CONFIG_VALUES_MAX) {
+        let message = format!("expected at most {CONFIG_VALUES_MAX} values and brackets, found more");
+        return Err(Problem::new(ProblemKind::Limit, "", message));
+    }
     let mut value: Value = serde_json::from_str(body).map_err(|error| {
         let whole = error.to_string();
         let message = whole.split(" at line ").next().unwrap_or(&whole);
@@ -43,6 +49,15 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
             let message = format!("the path of a node is longer than {POINTER_BYTES_MAX} bytes");
             Err(Problem::new(ProblemKind::Limit, "", message))
         }
+    }
+}
+
+/// The document as it is, for a look at single members; null if it is not JSON, or far too large.
+pub fn unchecked(text: &str) -> Value {
+    let body = body(text);
+    match has_json_values_at_most(body.as_bytes(), CONFIG_VALUES_MAX) {
+        true => serde_json::from_str(body).unwrap_or_default(),
+        false => Value::Null,
     }
 }
 

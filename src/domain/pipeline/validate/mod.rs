@@ -28,7 +28,7 @@ use super::{Mapping, NotifyEvent, Pipeline};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
 
-pub use json::TextSpan;
+pub use json::{TextSpan, unchecked};
 
 /// The result of an examination.
 #[derive(Debug)]
