@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::children::{Reaped as _, remove_at_end};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::children::{REAPER, Reaped as _, remove_at_end};
 use crate::support::site::await_that;
 
 const FOLDER: &str = "LAKEMILL_TEST_REAPED";
@@ -55,4 +57,23 @@ fn killed_test_process_leaves_nothing() {
     tests.wait().unwrap();
     await_that("its processes to end", || !pids.iter().any(|pid| lives(pid)));
     await_that("its folder to be removed", || !folder.exists());
+}
+
+/// Its id may be one that a process of the tests had.
+#[test]
+fn group_of_another_session_is_left_alone() {
+    let mut own = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn_reaped().unwrap();
+    let mut other = Command::new("setsid");
+    other.args(["--wait", "sh", "-c", "echo $$; exec sleep 1000"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut other = other.spawn_reaped().unwrap();
+    let mut foreign = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut foreign).unwrap();
+    let mut reaper = Command::new("sh");
+    let mut reaper = reaper.args(["-c", REAPER]).stdin(Stdio::piped()).spawn_reaped().unwrap();
+    let lines = format!("group {}\ngroup {}\n", own.id(), foreign.trim());
+    reaper.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    assert!(reaper.wait().unwrap().success());
+    assert!(!own.wait().unwrap().success() && lives(foreign.trim()));
+    kill_process(Pid::from_raw(foreign.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    other.wait().unwrap();
 }

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 /// Reads `group ID` and `folder PATH` until its input ends; then kills the groups and removes the folders.
 ///
-/// An id may belong to another process by then. The start time of the group's first process tells them apart; while a
-/// group has members, its id is not reused.
-const REAPER: &str = r#"
+/// An id may belong to another process, or to the group of one that has ended, by then. The start time of the group's
+/// first process tells them apart; once that has ended, the session does: the tests' processes stay in the session of the
+/// tests. While a group has members, its id is not reused.
+pub const REAPER: &str = r#"
 trap '' INT TERM HUP
 started() {
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
@@ -31,8 +32,16 @@ while read -r what value; do
 " ;;
     esac
 done
+session= ours=' '
+{ read -r stat <"/proc/$$/stat"; } && set -- ${stat##*) } && session=$4
+for file in /proc/[0-9]*/stat; do
+    { read -r stat <"$file"; } 2>/dev/null || continue
+    set -- ${stat##*) }
+    [ "$4" != "$session" ] || ours="$ours$3 "
+done
 for entry in $groups; do
     id=${entry%%:*} now=$(started "${entry%%:*}")
+    case $ours in *" $id "*) ;; *) continue ;; esac
     [ -n "$now" ] && [ "$now" != "${entry#*:}" ] || kill -s KILL -- "-$id" 2>/dev/null
 done
 printf '%s' "$folders" | while read -r folder; do rm -rf -- "$folder"; done
