@@ -84,8 +84,8 @@ Exit status: 0 requested; 1 it can't be cancelled (any more); 2 invalid argument
 environment.";
 
 const PAUSE_HELP: &str = "\
-No run of a paused pipeline starts, whoever requests it; jobs and new files wait. Running jobs go on. A
-new key-value store has no pauses. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and
+No run of a paused pipeline starts; jobs and new files wait. Running jobs continue. A new key-value store
+has no pauses. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and
 KV_URL, or --data.
 Exit status: 0 success; 1 it failed; 2 invalid arguments; 78 invalid environment.
 

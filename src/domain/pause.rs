@@ -6,6 +6,6 @@ use chrono::{DateTime, Utc};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
     pub since: DateTime<Utc>,
-    /// What the person said who paused it; empty if nothing.
+    /// Free text; may be empty.
     pub reason: String,
 }

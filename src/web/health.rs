@@ -121,12 +121,14 @@ fn begin_write_check(health: &Health) -> PendingCheck<bool> {
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a handler")]
 fn metrics(health: &Health, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
+    // Both checks run at once: a store that hangs delays the metrics by one wait.
+    let writable = begin_write_check(health);
     let kv = Arc::clone(&health.kv);
     let kv_check = health.kv_check.result(MAX_AGE, move || {
         kv.ping().inspect_err(|error| tracing::warn!(%error, "health check failed: key-value store")).is_ok()
     });
     let kv = kv_check.unwrap_or(false);
-    let writable = begin_write_check(health).wait().unwrap_or(false);
+    let writable = writable.wait().unwrap_or(false);
     let (sandbox, cache) = (&health.sandbox, health.cache.usage());
     let gauges = [
         ("kv_up", "Whether the key-value store responds.", u64::from(kv)),
