@@ -224,3 +224,67 @@ test("a name that the header has twice is said, and the second column can be ren
   await expect(page).toHaveURL(/\/p\/in-twice\/data\/twice/, SLOW);
   await expect(page.getByRole("columnheader", { name: /amount_net/ })).toBeVisible(SLOW);
 });
+
+test("a PDF under the name of a CSV isn't sent, whatever way it comes; the other files are", async ({ page, api }) => {
+  await api.pipeline("in-kinds", config, { "orders/a.csv": csv(0, 3) });
+  const puts: string[] = [];
+  page.on("request", (request) => request.method() === "PUT" && puts.push(request.url()));
+  const refused = page.getByText(/Not added: report\.csv is a PDF\. Export the data as CSV first/);
+  const pdf = "%PDF-1.7\n1 0 obj\n";
+  await page.goto("/p/in-kinds");
+  await drop(page, { "report.csv": pdf, "orders-b.csv": csv(3, 5) });
+  await expect(refused).toBeVisible();
+  await expect(page.getByRole("dialog", { name: "Add orders-b.csv" })).toBeVisible();
+  await page.keyboard.press("Escape");
+
+  await page.goto("/new");
+  const input = (name: string, text: string) => ({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+  await page.getByLabel("CSV files").setInputFiles([input("page.csv", "<!doctype html><title>404</title>")]);
+  await expect(page.getByText(/No files added: page\.csv is a web page \(HTML\)/)).toBeVisible();
+
+  await page.goto("/lake?prefix=pipelines/in-kinds/orders/");
+  await page.getByLabel("Files to upload").setInputFiles([input("report.csv", pdf), input("c.csv", csv(5, 6))]);
+  await expect(refused).toBeVisible();
+  await expect(page.getByRole("link", { name: "c.csv" })).toBeVisible();
+  expect(puts.filter((url) => /report|page/.test(url))).toEqual([]);
+});
+
+test("a file whose name exists is announced, and replaced or kept by choice", async ({ page, api }) => {
+  await api.pipeline("in-same", config, { "orders/a.csv": csv(0, 3) });
+  await page.goto("/p/in-same");
+  await drop(page, { "a.csv": csv(0, 7), "b.csv": csv(10, 12) });
+  const dialog = page.getByRole("dialog", { name: "Add 2 files" });
+  await expect(dialog.getByText(/a\.csv exists already: .*, uploaded/)).toBeVisible();
+  await expect(dialog.getByText("The upload replaces it, and the next run replaces its rows.")).toBeVisible();
+  await expectAccessible(page);
+  await dialog.getByLabel("The existing file").selectOption("skip");
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-same", "orders"), SLOW).toBe(5);
+  await drop(page, { "a.csv": csv(0, 7) });
+  await page.getByRole("dialog", { name: "Add a.csv" }).getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-same", "orders"), SLOW).toBe(9);
+});
+
+test("a corrected version of a file replaces it or is added, as chosen", async ({ page, api }) => {
+  await api.pipeline("in-versions", config, { "orders/2024-03.csv": csv(0, 30), "orders/2024-04.csv": csv(30, 60) });
+  await page.goto("/p/in-versions");
+  await drop(page, { "2024-03 (korrigiert).csv": csv(0, 31) });
+  const dialog = page.getByRole("dialog", { name: "Add 2024-03 (korrigiert).csv" });
+  const choice = dialog.getByLabel("2024-03 (korrigiert).csv looks like another version of 2024-03.csv");
+  await expect(choice).toHaveValue("");
+  await expect(dialog.getByText(/so those that are in both count twice/)).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Upload" })).toBeDisabled();
+  await expectAccessible(page);
+  await choice.selectOption({ label: "Replace 2024-03.csv" });
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-versions", "orders"), SLOW).toBe(61);
+
+  // A name that says nothing: the rows do.
+  await drop(page, { "export.csv": csv(30, 61) });
+  const other = page.getByRole("dialog", { name: "Add export.csv" });
+  await other
+    .getByLabel(/export\.csv begins with the columns and the rows or period of 2024-04\.csv/)
+    .selectOption("add");
+  await other.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-versions", "orders"), SLOW).toBe(92);
+});

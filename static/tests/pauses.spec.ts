@@ -48,3 +48,21 @@ test("all pipelines are paused in the settings, and resumed on the home page", a
   await expect(notice).toBeHidden();
   expect(await api.get("/api/pauses")).toEqual({ all: null, pipelines: [] });
 });
+
+test("while runs are paused, neither the header nor uploads say otherwise", async ({ page, api }) => {
+  await api.pipeline("held-uploads", { ...config, auto_run: true }, { "a.csv": "n\n1\n2\n" });
+  await api.put("/api/p/held-uploads/pause", { reason: "" });
+  await page.goto("/p/held-uploads");
+  const header = page.locator(".pipeline-head");
+  await expect(header.getByText("paused", { exact: true })).toBeVisible();
+  await expect(header.getByText(/healthy|up to date/)).toHaveCount(0);
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload", exact: true }).click();
+  await (await chooser).setFiles([{ name: "b.csv", mimeType: "text/csv", buffer: Buffer.from("n\n3\n") }]);
+  const dialog = page.getByRole("dialog", { name: "Add b.csv" });
+  await expect(dialog.getByText("Runs are paused: the files are loaded after you resume them.")).toBeVisible();
+  await expect(dialog.getByText(/A run starts/)).toHaveCount(0);
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  const uploads = page.getByRole("region", { name: "Uploads" });
+  await expect(uploads).toContainText("Runs are paused: numbers will be loaded after you resume them.");
+});

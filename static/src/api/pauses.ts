@@ -20,6 +20,10 @@ export const pausesQuery = () =>
 export const pauseOf = (pauses: Pauses | undefined, slug: string): Pause | undefined =>
   pauses?.pipelines.find(({ pipeline }) => pipeline === slug);
 
+/** Whether no run of a pipeline starts: it is paused itself, or with all others. */
+export const isPaused = (pauses: Pauses | undefined, slug: string): boolean =>
+  pauses !== undefined && (pauses.all !== null || pauseOf(pauses, slug) !== undefined);
+
 /** Without `slug`: all pipelines. @throws ApiFailure */
 export async function pauseRuns(cache: QueryClient, slug: string | undefined, reason: string): Promise<void> {
   const body = { reason };

@@ -6,7 +6,7 @@ import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
 import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery, statusQuery } from "../api/queries";
-import { pauseOf, pausesQuery } from "../api/pauses";
+import { isPaused, pauseOf, pausesQuery } from "../api/pauses";
 import { changeStars } from "../api/settings";
 import { useBrokenPublished } from "../boards/broken";
 import { brokenText } from "../boards/broken-text";
@@ -21,7 +21,7 @@ import { counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
 import { pipelineState, succeededAt } from "../runs/table-state";
-import { PauseDialog, PauseNotice, useResume } from "./pause";
+import { PauseDialog, PausedBadge, PauseNotice, useResume } from "./pause";
 import { askForFiles } from "./upload-request";
 import "./pipeline.css";
 
@@ -143,6 +143,9 @@ export function StarButton({ slug }: { slug: string }) {
 /** Health of a pipeline whose tables are up to date: that of its dashboards. */
 function DashboardsHealth({ slug }: { slug: string }) {
   const broken = useBrokenPublished(slug);
+  const { data: pauses } = useQuery(pausesQuery());
+  // While runs are paused, nothing keeps the tables up to date.
+  if (isPaused(pauses, slug) && !broken?.length) return null;
   if (!broken) return <Badge tone="ok">up to date</Badge>;
   if (broken.length === 0) return <Badge tone="ok">healthy</Badge>;
   return (
@@ -161,9 +164,15 @@ function Health({ slug }: { slug: string }) {
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
   if (!data) return <span class="row" />;
   if (active || !ended)
-    return <span class="row">{active ? <Badge tone="run">{active.status}</Badge> : <Badge>no runs yet</Badge>}</span>;
+    return (
+      <span class="row">
+        {active ? <Badge tone="run">{active.status}</Badge> : <Badge>no runs yet</Badge>}
+        <PausedBadge slug={slug} />
+      </span>
+    );
   return (
     <span class="row secondary">
+      <PausedBadge slug={slug} />
       {ended.status === "failed" ? (
         <Badge tone="bad">last run failed</Badge>
       ) : state ? (

@@ -1,7 +1,7 @@
 import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { pauseOf, pausesQuery } from "../api/pauses";
+import { isPaused, pausesQuery } from "../api/pauses";
 import { IDLE_POLL_MS, jobsQuery, lineageQuery, pipelinesQuery, statusQuery } from "../api/queries";
 import type { Table } from "../api/types";
 import { Button } from "../components/button";
@@ -102,9 +102,13 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
 /** The status, with the end of the last successful run. */
 function useKnownStatus(slug: string): KnownStatus | undefined {
   const { data: status } = useQuery(statusQuery(slug));
+  const { data: pauses } = useQuery(pausesQuery());
   const failed = status?.last_job?.status === "failed";
-  const { data: listed } = useQuery({ ...jobsQuery(slug), enabled: failed });
-  return status && { ...status, succeeded: succeededAt(status, listed?.jobs) };
+  const held = status?.active === true && isPaused(pauses, slug);
+  const { data: listed } = useQuery({ ...jobsQuery(slug), enabled: failed || held });
+  // A job that waits for the end of a pause loads nothing.
+  const waits = held && listed?.jobs.some((job) => job.status === "running") === false;
+  return status && { ...status, active: status.active && !waits, succeeded: succeededAt(status, listed?.jobs) };
 }
 
 /** Notice why a table isn't up to date, or why the pipeline isn't; nothing if it is. */
@@ -121,8 +125,7 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
     whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence), actions: actionsOf(states) });
   if (!shown) return null;
   const detail = listed?.pipelines.find((one) => one.slug === slug);
-  const isPaused = pauses?.all || pauseOf(pauses, slug);
-  const due = isPaused || detail?.auto_run === false || status.active ? undefined : detail?.next_due;
+  const due = isPaused(pauses, slug) || detail?.auto_run === false || status.active ? undefined : detail?.next_due;
   return (
     <Note tone={shown.tone}>
       <div class="row wrap state-notice">

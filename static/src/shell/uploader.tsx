@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/preact-query";
 import { FileUp } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { loadConfig, saveConfig } from "../api/config";
+import { isPaused, pausesQuery } from "../api/pauses";
 import { pipelinesQuery, statusQuery } from "../api/queries";
 import { UPLOAD_BYTES_MAX } from "../api/rules";
 import type { TableStatus } from "../api/types";
@@ -15,12 +17,16 @@ import { bytes, counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { droppedFiles } from "../uploads/dropped";
 import { deleteAfter, earlierUploads } from "../uploads/earlier";
-import { namesOf } from "../uploads/keys";
+import { nameOf, namesOf } from "../uploads/keys";
+import { nextRunText } from "../uploads/outcome";
 import { sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, uploadKeyOf } from "../uploads/upload-key";
 import { partsToUpload, sendParts, type KeyedPart } from "../uploads/send";
+import { isCsv } from "../uploads/source-names";
+import { matchesOf, resolved, type Choice, type Match, type Resolved } from "../uploads/stored";
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
+import { UploadMatches } from "./upload-matches";
 import { offerFiles, uploadRequest } from "./upload-request";
 
 const NAMES_SHOWN = 5;
@@ -71,6 +77,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const [table, setTable] = useState<string>();
   const [busy, setBusy] = useState(false);
   const [earlier, setEarlier] = useState<{ plan: UploadPlan; keys: string[] }>();
+  const [choices, setChoices] = useState<ReadonlyMap<File, Choice>>(new Map());
   const status = useQuery({ ...statusQuery(chosen), enabled: chosen !== NEW });
   const pipelines = (listed.data?.pipelines ?? []).filter(({ config }) => config !== "missing");
   const tables = (status.data?.tables ?? []).filter(({ globs }) => globs.length > 0);
@@ -78,7 +85,23 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const name = chosen === NEW ? NEW : (table ?? likely ?? (tables.length === 0 ? NEW : CHOOSE));
   const target = tables.find((one) => one.name === name);
   const refused = files.map((file) => sizeProblem(file.name, file.size)).find((problem) => problem !== undefined);
-  const ready = refused === undefined && name !== CHOOSE && (chosen === NEW || status.data !== undefined);
+  const stored = useQuery({
+    queryKey: ["lake", "matches", chosen, target?.globs, files],
+    queryFn: () => matchesOf(chosen, target?.globs ?? [], files),
+    enabled: target !== undefined,
+    staleTime: 0,
+    gcTime: 0,
+  });
+  // Without the listing, files that exist are asked about when they are sent.
+  const matches = (target && stored.data) ?? [];
+  const choiceOf = ({ file, kind }: Match): Choice => choices.get(file) ?? (kind === "same" ? 0 : undefined);
+  const wanted = resolved(files, matches, choiceOf, UPLOAD_BYTES_MAX);
+  const problem = choiceProblem(matches, choiceOf, wanted);
+  const ready =
+    refused === undefined &&
+    name !== CHOOSE &&
+    (chosen === NEW || status.data !== undefined) &&
+    (target === undefined || (!stored.isPending && problem === undefined));
 
   const upload = async () => {
     if (!target) {
@@ -88,7 +111,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     }
     setBusy(true);
     try {
-      const plan = await planUpload(chosen, target, files);
+      const plan = await planUpload(chosen, target, wanted);
       const keys = await earlierUploads(plan.parts);
       if (keys.length === 0) return await send(plan);
       setEarlier({ plan, keys });
@@ -98,12 +121,13 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     setBusy(false);
   };
   /** `replaced`: objects that the upload takes the place of. */
-  const send = async ({ parts, saveGlobs }: UploadPlan, replaced?: string[]) => {
+  const send = async ({ parts, deleted, saveGlobs }: UploadPlan, replaced?: string[]) => {
     setBusy(true);
     try {
       await saveGlobs();
       const batch = sendParts(parts, replaced ? true : undefined);
-      if (replaced) void deleteAfter(batch, replaced);
+      const gone = [...new Set([...deleted, ...(replaced ?? [])])];
+      if (gone.length > 0) void deleteAfter(batch, gone);
       onClose();
     } catch (error) {
       toast.failed("Couldn't upload the files", error);
@@ -188,8 +212,19 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
           slug={chosen}
           table={target}
           files={files}
-          runs={pipelines.find(({ slug }) => slug === chosen)?.auto_run !== false}
-        />
+          autoRun={pipelines.find(({ slug }) => slug === chosen)?.auto_run !== false}
+        >
+          {stored.isPending && <Skeleton lines={2} label="Looking for files that exist" />}
+          <UploadMatches
+            table={target.name}
+            matches={matches}
+            choiceOf={choiceOf}
+            onChoice={(some, choice) =>
+              setChoices((before) => new Map([...before, ...some.map(({ file }) => [file, choice] as const)]))
+            }
+          />
+          {problem && <p class="secondary">{problem}</p>}
+        </UploadDestination>
       ) : (
         name === NEW && (
           <p class="secondary">Next you see the data, the detected format and the columns. Nothing is created yet.</p>
@@ -221,13 +256,16 @@ function UploadDestination({
   slug,
   table,
   files,
-  runs,
+  autoRun,
+  children,
 }: {
   slug: string;
   table: TableStatus;
   files: File[];
-  runs: boolean;
+  autoRun: boolean;
+  children: ComponentChildren;
 }) {
+  const { data: pauses } = useQuery(pausesQuery());
   const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const large = files.filter((file) => file.size > UPLOAD_BYTES_MAX);
   const added = unread.length > 0 ? missingGlobs(table, unread) : [];
@@ -236,9 +274,10 @@ function UploadDestination({
   return (
     <>
       <p class="secondary">
-        Uploads to <code>{folder}</code>, where {table.name} reads it.{" "}
-        {runs ? "A run starts 5 seconds after the last upload." : "Then run the pipeline; automatic runs are off."}
+        Uploads to <code>{folder}</code>, where {table.name} reads {files.length === 1 ? "it" : "them"}.{" "}
+        {nextRunText({ paused: isPaused(pauses, slug), autoRun, starts: files.some(({ name }) => isCsv(name)) })}
       </p>
+      {children}
       {unread.length > 0 && (
         <Note>
           {table.name} reads {table.globs.join(", ")} so far. Uploading adds {added.join(", ")} to its config.
@@ -259,23 +298,43 @@ const missingGlobs = (table: TableStatus, files: File[]): string[] => {
   return [...added].filter((glob) => !table.globs.includes(glob));
 };
 
+/** Why nothing can be uploaded by the choices; undefined if it can. */
+function choiceProblem(
+  matches: readonly Match[],
+  choiceOf: (match: Match) => Choice,
+  { files, places }: Resolved,
+): string | undefined {
+  if (matches.some((match) => choiceOf(match) === undefined))
+    return "Choose what to do with each file that looks like another version.";
+  if (files.length === 0) return "Nothing is left to upload.";
+  const keys = files.flatMap((file) => places.get(file) ?? []);
+  const twice = keys.find((key, at) => keys.indexOf(key) !== at);
+  return twice && `Two files would replace ${nameOf(twice)}.`;
+}
+
 interface UploadPlan {
   parts: KeyedPart[];
+  /** Objects to delete after the upload. */
+  deleted: string[];
   /** Adds globs to the config if the table doesn't read the files yet. */
   saveGlobs: () => Promise<void>;
 }
 
 /** Splits the files into parts. */
-async function planUpload(slug: string, table: TableStatus, files: File[]): Promise<UploadPlan> {
+async function planUpload(slug: string, table: TableStatus, { files, places, deleted }: Resolved): Promise<UploadPlan> {
   const { config, etag } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table.name);
+  if (deleted.length > 0 && mapping?.when_removed === "keep_rows")
+    throw new Error(
+      `${table.name} keeps the rows of deleted files, so ${namesOf(deleted)} can't be replaced by a file of another kind`,
+    );
   const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
-  const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv));
+  const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv), places);
   const saveGlobs = async () => {
     if (!mapping || unread.length === 0) return;
     mapping.files = [...table.globs, ...added];
     await saveConfig(slug, config, etag);
   };
-  return { parts, saveGlobs };
+  return { parts, deleted, saveGlobs };
 }

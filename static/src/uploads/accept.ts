@@ -2,6 +2,7 @@
 import { toast } from "../components/toasts";
 import { counted } from "../format/number";
 import { CSV_ENDINGS } from "../api/rules";
+import { contentProblem } from "./contents";
 import { skippedMessage, type CollectedFiles } from "./files";
 import { isSource } from "./source-names";
 
@@ -34,6 +35,45 @@ export function adviceFor(name: string): string {
   return `${name} isn't a CSV; Lakemill reads ${CSV_ENDINGS.join(", ")} and other delimited text`;
 }
 
+/** Files whose first bytes are read at the same time. */
+const READ_AT_ONCE = 64;
+
+/** The files without those that are something else by their first bytes, whatever their names say, and what these are. */
+export async function withoutForeign<T>(
+  all: readonly T[],
+  /** The file to look at; undefined: it isn't meant to be a CSV. */
+  fileOf: (one: T) => File | undefined,
+): Promise<{ kept: T[]; problems: string[] }> {
+  const kept: T[] = [];
+  const problems: string[] = [];
+  for (let at = 0; at < all.length; at += READ_AT_ONCE) {
+    const some = all.slice(at, at + READ_AT_ONCE);
+    const found = await Promise.all(
+      some.map(async (one) => {
+        const file = fileOf(one);
+        return file && (await contentProblem(file));
+      }),
+    );
+    some.forEach((one, nth) => {
+      const problem = found[nth];
+      if (problem === undefined) kept.push(one);
+      else problems.push(problem);
+    });
+  }
+  return { kept, problems };
+}
+
+/** Files that a message names. */
+const NAMED_MAX = 3;
+
+/** Says why files aren't added. `some`: others are. */
+export function reportRefused(problems: readonly string[], some: boolean): void {
+  if (problems.length === 0) return;
+  const more = problems.length - NAMED_MAX;
+  const text = [...problems.slice(0, NAMED_MAX), ...(more > 0 ? [`And ${counted(more, "more file")}`] : [])].join(". ");
+  toast.failed(some ? "Not added" : "No files added", new Error(text));
+}
+
 /** The CSVs of a drop or choice, with those in zip archives; reports the others. */
 export async function take(taken: CollectedFiles): Promise<File[]> {
   const left = skippedMessage(taken);
@@ -58,10 +98,7 @@ export async function take(taken: CollectedFiles): Promise<File[]> {
   const { csvs, documents } = dataOf(found);
   if (documents.length > 0) toast.done(`Not added, since not data: ${namesOf(documents)}`);
   const others = found.filter((file) => !csvs.includes(file) && !documents.includes(file));
-  const [first] = others;
-  if (first) {
-    const more = others.length > 1 ? `, and ${counted(others.length - 1, "more file")}` : "";
-    toast.failed(csvs.length > 0 ? `Not added${more}` : `No files added${more}`, new Error(adviceFor(first.name)));
-  }
-  return csvs;
+  const { kept, problems } = await withoutForeign(csvs, (file) => file);
+  reportRefused([...problems, ...others.map(({ name }) => adviceFor(name))], kept.length > 0);
+  return kept;
 }

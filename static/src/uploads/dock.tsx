@@ -2,7 +2,8 @@ import { Check, ChevronDown, ChevronUp, Pause, Play, RotateCcw, X } from "lucide
 import { useQuery } from "@tanstack/preact-query";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { jobQuery, LIVE_MS, pipelinesQuery, statusQuery } from "../api/queries";
+import { isPaused, pausesQuery } from "../api/pauses";
+import { jobQuery, jobsQuery, LIVE_MS, pipelinesQuery, statusQuery } from "../api/queries";
 import type { Job } from "../api/types";
 import { connection } from "../api/connection";
 import { session } from "../api/session";
@@ -89,12 +90,16 @@ function Outcome({ slug, keys, of }: { slug: string; keys: string[]; of: string 
   const { data: listed } = useQuery(pipelinesQuery());
   const last = status?.last_job?.status === "completed" ? status.last_job.job_id : undefined;
   const { data: job, isPending } = useQuery({ ...jobQuery(slug, last ?? ""), enabled: last !== undefined });
+  const { data: pauses } = useQuery(pausesQuery());
+  const isHeld = isPaused(pauses, slug);
+  const { data: jobs } = useQuery({ ...jobsQuery(slug), enabled: isHeld });
+  const paused = isHeld && jobs?.jobs.some(({ status: now }) => now === "running") === false;
   // Later runs don't read the files again.
   const runs = useRef<Job[]>([]);
   if (job && hasRead(job, keys) && runs.current.at(-1)?.job_id !== job.job_id) runs.current.push(job);
   if (!status || (last !== undefined && isPending)) return null;
   const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
-  const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, runs: runs.current });
+  const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, paused, runs: runs.current });
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
       {of !== undefined && <strong>{of}: </strong>}

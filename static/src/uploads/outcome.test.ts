@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job, PipelineStatus, TableStatus } from "../api/types";
-import { conflictText, outcomeOf } from "./outcome";
+import { conflictText, nextRunText, outcomeOf } from "./outcome";
 
 const files = (...first: string[]) => ({ count: first.length, first });
 const orders = (more: Partial<TableStatus> = {}): TableStatus => ({
@@ -46,6 +46,21 @@ describe("an uploaded file", () => {
       text: "Not loaded into orders: no room.",
       job: "f",
     });
+  });
+  it("waits while runs are paused", () => {
+    const waiting = status(orders({ pending: files(KEY), untried: files(KEY) }), { active: true });
+    expect(outcomeOf({ status: waiting, keys: [KEY], autoRun: true, paused: true })).toEqual({
+      tone: "warn",
+      text: "Runs are paused: orders will be loaded after you resume them.",
+    });
+    expect(outcomeOf({ status: status(orders()), keys: [KEY], autoRun: true, paused: true }).text).toBe("Loaded.");
+  });
+  it("is announced with what starts the next run", () => {
+    const next = (paused: boolean, autoRun: boolean, starts: boolean) => nextRunText({ paused, autoRun, starts });
+    expect(next(false, true, true)).toBe("A run starts 5 seconds after the last upload.");
+    expect(next(true, true, true)).toBe("Runs are paused: the files are loaded after you resume them.");
+    expect(next(false, false, true)).toBe("Then run the pipeline; automatic runs are off.");
+    expect(next(false, true, false)).toContain("only .csv");
   });
   it("is loaded with the rows that its run wrote and rejected", () => {
     expect(of(status(orders()), run({ rows_written: 1200 }))).toEqual({

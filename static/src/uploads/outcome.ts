@@ -1,5 +1,6 @@
 /** Outcome of uploaded files, by the status of their pipeline and the run that loaded them. */
 import type { Job, PipelineStatus, SourceResult } from "../api/types";
+import { CSV_ENDINGS } from "../api/rules";
 import { count, counted } from "../format/number";
 import { matcher } from "./globs";
 import { namesOf } from "./keys";
@@ -20,6 +21,8 @@ interface Facts {
   keys: readonly string[];
   /** Whether new files start a run. */
   autoRun: boolean;
+  /** Whether runs are paused, and none is in progress. */
+  paused?: boolean;
   /** The known runs that read some of the files, oldest first, with their sources. */
   runs?: readonly Job[];
 }
@@ -64,7 +67,23 @@ function loaded(runs: readonly Job[], keys: readonly string[]): Outcome | undefi
   return { tone: "warn", text, rejected: { table, source } };
 }
 
-export function outcomeOf({ status, keys, autoRun, runs = [] }: Facts): Outcome {
+/** When uploaded files are loaded. `starts`: some of them have names that start runs. */
+export function nextRunText({
+  paused,
+  autoRun,
+  starts,
+}: {
+  paused: boolean;
+  autoRun: boolean;
+  starts: boolean;
+}): string {
+  if (paused) return "Runs are paused: the files are loaded after you resume them.";
+  if (!autoRun) return "Then run the pipeline; automatic runs are off.";
+  if (!starts) return `Then run the pipeline; only ${CSV_ENDINGS.join(", ")} files start runs.`;
+  return "A run starts 5 seconds after the last upload.";
+}
+
+export function outcomeOf({ status, keys, autoRun, paused = false, runs = [] }: Facts): Outcome {
   const own = (files: { first: string[] }) => files.first.filter((key) => keys.includes(key));
   const unread = own(status.not_read).length;
   if (unread > 0) return { tone: "warn", text: `${counted(unread, "CSV")} not read by any table.` };
@@ -92,6 +111,7 @@ export function outcomeOf({ status, keys, autoRun, runs = [] }: Facts): Outcome 
       text: `Not loaded into ${names}: ${last.error_message ?? "the run failed"}.`,
       job: last.job_id,
     };
+  if (paused) return { tone: "warn", text: `Runs are paused: ${names} will be loaded after you resume them.` };
   if (!active && !autoRun) return { tone: "run", text: `Run the pipeline to load ${names}; automatic runs are off.` };
   if (!active && !keys.some(isCsv)) return { tone: "run", text: `Waiting for the next run to load ${names}.` };
   return { tone: "run", text: `Loading into ${names}…` };

@@ -27,6 +27,8 @@ export interface Upload {
   readonly batch: Batch;
   /** Compressed when it is sent. */
   readonly pack: boolean;
+  /** An existing file is replaced, whatever holds for the others. */
+  readonly replace: boolean;
   state: UploadState;
   sent: number;
   /** Bytes compressed so far, before the first one is sent. */
@@ -136,13 +138,13 @@ export class UploadQueue {
   }
 
   /** Adds files; invalid ones are reported at once. */
-  add(files: { key: string; file: Blob; pack?: boolean }[], replace?: boolean): Batch {
+  add(files: { key: string; file: Blob; pack?: boolean; replace?: boolean }[], replace?: boolean): Batch {
     this.setAside();
     let end = () => undefined as void;
     const ended = new Promise<void>((resolve) => (end = resolve));
     const batch: Batch = { files: files.length, replace, left: files.length, ended, uploads: [] };
     this.ends.set(batch, end);
-    for (const { key, file, pack = false } of files) {
+    for (const { key, file, pack = false, replace: own = false } of files) {
       this.lastId += 1;
       const upload: Upload = {
         id: this.lastId,
@@ -150,6 +152,7 @@ export class UploadQueue {
         size: file.size,
         batch,
         pack,
+        replace: own,
         state: "waiting",
         sent: 0,
         packed: undefined,
@@ -353,7 +356,8 @@ export class UploadQueue {
       upload.packed = bytes;
       this.publish();
     };
-    const { ended, abort } = this.transport({ key, file, replace: batch.replace === true, pack }, onSent, onPacked);
+    const replace = upload.replace || batch.replace === true;
+    const { ended, abort } = this.transport({ key, file, replace, pack }, onSent, onPacked);
     this.running.set(upload, abort);
     void ended.then((sent) => {
       // Already decided by pause or cancel.

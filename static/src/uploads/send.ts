@@ -10,18 +10,30 @@ export interface KeyedPart extends Part {
   key: string;
   /** Name of the file that it is a part of. */
   of: string;
+  /** Whether the object with its key is replaced; otherwise people are asked if there is one. */
+  replace?: boolean;
 }
 
-/** Splits large files into parts, and gives each part a key that the globs match. @throws Error with advice */
+/**
+ * Splits large files into parts, and gives each part a key that the globs match. `places`: keys of stored files that
+ * files replace. @throws Error with advice
+ */
 export async function partsToUpload(
   slug: string,
   globs: readonly string[],
   files: readonly File[],
   shape: RecordShape,
+  places: ReadonlyMap<File, string> = new Map(),
 ): Promise<KeyedPart[]> {
   const found: KeyedPart[] = [];
   const taken = new Set<string>();
   for (const file of files) {
+    const key = places.get(file);
+    if (key !== undefined) {
+      taken.add(key.slice(`pipelines/${slug}/`.length));
+      found.push({ name: file.name, body: file, pack: false, key, of: file.name, replace: true });
+      continue;
+    }
     for (const part of await partsOf(file, shape, readsCompressed(globs, file.name))) {
       const free = freeName(part.name, (name) => taken.has(uploadKeyOf(globs, name) ?? ""));
       const place = uploadKeyOf(globs, free);
@@ -43,6 +55,6 @@ function freeName(given: string, isTaken: (name: string) => boolean): string {
 
 export const sendParts = (parts: readonly KeyedPart[], replace?: boolean): Batch =>
   uploads.add(
-    parts.map(({ key, body, pack }) => ({ key, file: body, pack })),
+    parts.map(({ key, body, pack, replace: own }) => ({ key, file: body, pack, replace: own ?? false })),
     replace,
   );

@@ -11,11 +11,13 @@ import { routes } from "../../browser/routes";
 import { saveFrom } from "../../browser/save";
 import { useShortcuts } from "../../browser/shortcuts";
 import { uploads } from "../../uploads";
+import { reportRefused, withoutForeign } from "../../uploads/accept";
 import { chosenFiles as chosenFiles, skippedMessage, type CollectedFiles } from "../../uploads/files";
 import { folderOf, joinKey, nameOf } from "../../uploads/keys";
 import { kept, EMPTY_SELECTION, type Selection } from "./selection";
 import { Crumbs } from "./crumbs";
 import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
+import { isSource } from "../../uploads/source-names";
 import { useDropHandler } from "../../uploads/use-drop";
 import { entriesOf, levelQuery, matches, type Entry } from "./level";
 import { List } from "./list";
@@ -43,13 +45,18 @@ export default function LakeView() {
   const add = useCallback(
     async (taken: CollectedFiles) => {
       const { found } = taken;
-      const wanted = found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body }));
-      const folder = await strayAmong(wanted.map(({ key }) => key));
-      if (folder !== undefined) return setStray({ folder, files: wanted.map(({ file: body }) => body) });
       const left = skippedMessage(taken);
       if (left !== undefined) toast.failed("Some files weren't added", new Error(left));
       if (found.length === 0) return toast.done("No files found in the dropped items");
-      uploads.add(wanted);
+      const wanted = found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body }));
+      // Other files may be kept here, but not under the name of a CSV, which a table would read.
+      const { kept, problems } = await withoutForeign(wanted, ({ file: body, key }) =>
+        isSource(nameOf(key)) ? body : undefined,
+      );
+      reportRefused(problems, kept.length > 0);
+      const folder = await strayAmong(kept.map(({ key }) => key));
+      if (folder !== undefined) return setStray({ folder, files: kept.map(({ file: body }) => body) });
+      if (kept.length > 0) uploads.add(kept);
     },
     [prefix],
   );

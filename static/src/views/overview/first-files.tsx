@@ -1,18 +1,26 @@
+import { useQuery } from "@tanstack/preact-query";
 import { FileUp, FolderInput, Webhook } from "lucide-preact";
+import { isPaused, pausesQuery } from "../../api/pauses";
+import { pipelinesQuery } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Section } from "../../components/page";
 import { askForFiles } from "../../shell/upload-request";
+import { nextRunText } from "../../uploads/outcome";
 
 /** Ways to add CSVs to an empty pipeline. */
 export function FirstFiles({ slug }: { slug: string }) {
   const prefix = `pipelines/${slug}/`;
+  const { data: listed } = useQuery(pipelinesQuery());
+  const { data: pauses } = useQuery(pausesQuery());
+  const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
+  const next = nextRunText({ paused: isPaused(pauses, slug), autoRun, starts: true });
   return (
     <Section title="Add data">
       <ul class="overview-ways">
         <li class="card">
           <FileUp aria-hidden="true" />
           <h3>Upload CSVs</h3>
-          <p class="secondary">Drop CSVs anywhere on this page. A run starts 5 seconds after the last upload.</p>
+          <p class="secondary">Drop CSVs anywhere on this page. {next}</p>
           <Button onClick={() => askForFiles(slug)}>Choose files</Button>
         </li>
         <li class="card">
