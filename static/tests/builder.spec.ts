@@ -165,6 +165,126 @@ test("a panel is edited by the builder, and a parameter from a column filters th
   await drawn(page, "chart");
 });
 
+test("a range of days filters a chart, and one that can't be read says why", async ({ page, api }) => {
+  await api.pipeline("build-filter", config, { "sales.csv": CSV });
+  await page.goto("/p/build-filter/data/sales");
+  await page.getByRole("button", { name: "Create dashboard" }).click();
+  await drawn(page, "by_shop");
+  await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
+  const dialog = page.getByRole("dialog", { name: "Edit Total amount by shop" });
+  await dialog.getByRole("button", { name: "Add filter" }).click();
+  const form = dialog.getByRole("form", { name: "New filter" });
+  await expect(form.getByText("day goes from Jan 1, 2024 to Feb 29, 2024.")).toBeVisible();
+  await form.getByLabel("From").fill("2024-02-01");
+  await form.getByLabel("To", { exact: true }).fill("2024-01-01");
+  // It isn't applied yet, so that the chart can't be either.
+  await expect(form.getByText("The filter applies after you add it.")).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Apply" })).toBeDisabled();
+  await form.getByRole("button", { name: "Add" }).click();
+  await expect(form.getByLabel("To", { exact: true })).toHaveAccessibleDescription(/expected 2024-02-01 or later/);
+  const paste = (text: string) =>
+    form.getByLabel("To", { exact: true }).evaluate((node, text) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text", text);
+      node.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    }, text);
+  await paste("soon");
+  await expect(form.getByLabel("To", { exact: true })).toHaveAccessibleDescription(/found soon, expected a date/);
+  await paste("10.02.2024");
+  await expect(form.getByLabel("To", { exact: true })).toHaveValue("2024-02-10");
+  await form.getByRole("button", { name: "Add" }).click();
+  const chip = dialog.getByRole("button", { name: "day from Feb 1, 2024 to Feb 10, 2024", exact: true });
+  await expect(chip).toBeVisible();
+  await expectAccessible(page);
+
+  // A filter is changed in place.
+  await chip.click();
+  await dialog.getByLabel("Filter column").selectOption("amount");
+  await dialog.getByLabel("From").fill("many");
+  await dialog.getByRole("button", { name: "Change" }).click();
+  await expect(dialog.getByLabel("From")).toHaveAccessibleDescription(/found many, expected a number/);
+  await dialog.getByLabel("From").fill("40");
+  await dialog.getByRole("button", { name: "Change" }).click();
+  await expect(dialog.getByRole("button", { name: "Remove filter amount at least 40" })).toBeVisible();
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await expect(dialog).toBeHidden();
+  await drawn(page, "by_shop");
+});
+
+test("the automatic title follows the chart until one is typed, and Back closes the dialog before the dashboard", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("build-title", config, { "sales.csv": CSV });
+  await page.goto("/p/build-title/data/sales");
+  await page.getByRole("button", { name: "Create dashboard" }).click();
+  await drawn(page, "by_shop");
+  const dialog = page.getByRole("dialog", { name: "Edit Total amount" });
+  await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
+  const title = dialog.getByLabel("Title");
+  await dialog.getByLabel("Show").selectOption("Top 5 only");
+  await expect(title).toHaveValue("Total amount by shop (top 5)");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  await expect(panel(page, "by_shop").getByRole("heading")).toHaveText("Total amount by shop (top 5)");
+
+  await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
+  await dialog.getByLabel("Split by").selectOption("kind");
+  await dialog.getByLabel("Measure").selectOption("Average of");
+  await expect(title).toHaveValue("Average amount by shop and kind (top 5)");
+  await title.fill("Best shops");
+  await dialog.getByLabel("Measure").selectOption("Sum of");
+  await expect(title).toHaveValue("Best shops");
+
+  const ask = page.getByRole("dialog", { name: "Discard changes" });
+  // The navigation doesn't happen, so that nothing waits for it.
+  const back = () => page.evaluate(() => history.back());
+  await back();
+  await expect(ask).toContainText("the chart Total amount by shop (top 5)");
+  await ask.getByRole("button", { name: "Cancel" }).click();
+  await expect(title).toHaveValue("Best shops");
+  await page.keyboard.press("Escape");
+  await ask.getByRole("button", { name: "Discard" }).click();
+  await expect(dialog).toBeHidden();
+  await expect(page).toHaveURL(/\/dashboards\/sales\/edit$/);
+
+  // Without changes, nothing is asked.
+  await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
+  await expect(dialog.getByLabel("Split by")).toBeVisible();
+  await back();
+  await expect(dialog).toBeHidden();
+  await expect(page).toHaveURL(/\/dashboards\/sales\/edit$/);
+  await back();
+  await expect(page).toHaveURL(/\/data\/sales/);
+});
+
+test("lists show the titles of dashboards, and publishing says who will see one", async ({ page, api }) => {
+  await api.pipeline("build-lists", config, { "sales.csv": CSV });
+  const text = (title: string) => `version: 2\ntitle: ${title}\nqueries: {}\npanels: []\n`;
+  await api.put("/api/p/build-lists/dashboards/a", text("Zebras"), "application/yaml");
+  await api.put("/api/p/build-lists/dashboards/z?draft=1", text("Apples"), "application/yaml");
+  for (const path of ["/p/build-lists/dashboards", "/p/build-lists"]) {
+    await page.goto(path);
+    const links = page.getByRole("main").getByRole("link", { name: /^(Apples|Zebras)/ });
+    await expect(links).toHaveCount(2);
+    await expect(links.first()).toContainText("Apples");
+  }
+  await page.keyboard.press("ControlOrMeta+k");
+  await page.getByRole("combobox", { name: "Search pages and actions" }).fill("zebras");
+  await expect(page.getByRole("option").first()).toContainText("Zebras");
+  await page.keyboard.press("Escape");
+
+  await page.goto("/p/build-lists/data/sales?chart=1");
+  await page.getByRole("button", { name: "Add chart to dashboard" }).click();
+  const options = page.getByRole("dialog").getByLabel("Dashboard", { exact: true }).locator("option");
+  await expect(options).toHaveText(["Apples (draft)", "Zebras", "New dashboard"]);
+
+  await page.goto("/p/build-lists/dashboards/z/edit");
+  await page.getByRole("button", { name: "Publish" }).click();
+  const publish = page.getByRole("dialog", { name: "Publish Apples" });
+  await expect(publish).toContainText("Everyone who can sign in to this service sees the dashboard");
+  await expect(publish).toContainText("Nobody sees it without signing in.");
+});
+
 test("on a phone the builder and the editor fit the screen", async ({ page, api }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await api.pipeline("build-phone", config, { "sales.csv": CSV });

@@ -6,6 +6,7 @@ import { isDraft } from "./drafts";
 import { ApiFailure, asFailure } from "./failure";
 import { FreshQueryClient } from "./query-client";
 import type { DashboardList, Job, PipelineStatus, Ready } from "./types";
+import { byTitle } from "./titles";
 
 /** Polling interval while something changes, in milliseconds; a job's record changes once a second. */
 export const LIVE_MS = 1_000;
@@ -64,7 +65,7 @@ export const pipelinesQuery = () =>
     select: (listed) =>
       Array.isArray(listed)
         ? { pipelines: [], truncated: false }
-        : { ...listed, pipelines: listed.pipelines.filter(({ slug }) => !isDraft(slug)) },
+        : { ...listed, pipelines: listed.pipelines.filter(({ slug }) => !isDraft(slug)).sort(byTitle) },
     // The cards refresh this query too while they are shown.
     refetchInterval: () =>
       client.getQueryCache().find({ queryKey: keys.cards })?.isActive() ? 3 * IDLE_POLL_MS : IDLE_POLL_MS,

@@ -12,6 +12,7 @@ import { Note } from "../components/states";
 import { toast } from "../components/toasts";
 import type { NewPanel } from "./add";
 import { freeName } from "./make";
+import { useTitled } from "./titles";
 import { titleOf } from "./builder/choice";
 
 interface Props {
@@ -43,7 +44,10 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
   const form = useRef<HTMLFormElement>(null);
-  const known = data?.dashboards ?? [];
+  const attempted = useRef<string>();
+  const known = useTitled(slug, data?.dashboards);
+  const isTwin = (title: string) => known.filter((one) => one.title === title).length > 1;
+  // Once chosen, the order of titles that load later changes nothing.
   const chosen = picked ?? known[0]?.name ?? "";
   const isNew = chosen === "";
   const submit = async (event: Event) => {
@@ -54,12 +58,13 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
     try {
       const { addToDashboard } = await import("./add");
       const whole = { ...panel, title: title.trim() || titleOf(panel.choice) };
-      const name = isNew
-        ? freeName(
-            named,
-            known.map((one) => one.name),
-          )
-        : chosen;
+      // Another attempt is for the same dashboard, which the first one may have created.
+      const free = freeName(
+        named,
+        known.map((one) => one.name).filter((one) => one !== attempted.current),
+      );
+      const name = isNew ? free : chosen;
+      if (isNew) attempted.current = name;
       const target = isNew ? { name, title: named.trim() || name } : { name };
       const id = await addToDashboard(slug, target, whole);
       toast.done(`Added “${whole.title}” to the draft of ${name}`);
@@ -91,7 +96,8 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
         >
           {known.map((one) => (
             <option key={one.name} value={one.name}>
-              {one.name}
+              {one.title}
+              {isTwin(one.title) ? ` · ${one.name}` : ""}
               {one.published ? "" : " (draft)"}
             </option>
           ))}

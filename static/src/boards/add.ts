@@ -1,5 +1,6 @@
 /** Adds charts to dashboards. */
 import { saveDraft, statesOf, textOf } from "../api/dashboards";
+import { asFailure } from "../api/failure";
 import { client, keys } from "../api/queries";
 import type { ChartChoice } from "./builder/choice";
 import { nameFrom, panelOf, widthOf } from "./builder/panel";
@@ -44,19 +45,31 @@ export function textWith(text: string, panel: NewPanel): { text: string; id: str
   return { text: after, id };
 }
 
+/** Drafts that may have been saved: the answer was lost. */
+const unanswered = new Map<string, { text: string; id: string }>();
+
+/** Saves a draft, unless an attempt without an answer did. */
+async function saved(slug: string, name: string, done: { text: string; id: string }, etag: string | null) {
+  try {
+    await saveDraft(slug, name, done.text, etag);
+  } catch (error) {
+    if (asFailure(error).status === 0) unanswered.set(`${slug}/${name}`, done);
+    throw error;
+  }
+}
+
 /** Adds a panel to the draft of a dashboard, which is created if it has a title. Returns the panel's ID. @throws ApiFailure, EditError */
 export async function addToDashboard(slug: string, target: Target, panel: NewPanel): Promise<string> {
   const { name } = target;
-  let done: { text: string; id: string };
-  if ("title" in target) {
-    done = textWith(emptyText(target.title), panel);
-    await saveDraft(slug, name, done.text, null);
-  } else {
-    const { draft } = await statesOf(slug, name);
-    const stored = await textOf(slug, name, draft);
-    done = textWith(stored.text, panel);
-    await saveDraft(slug, name, done.text, draft ? stored.etag : null);
+  let done = unanswered.get(`${slug}/${name}`);
+  const isNew = "title" in target;
+  const { draft, published } = done || !isNew ? await statesOf(slug, name) : { draft: false, published: false };
+  const stored = draft || published || !isNew ? await textOf(slug, name, draft) : undefined;
+  if (!done || stored?.text !== done.text) {
+    done = textWith(stored?.text ?? emptyText(isNew ? target.title : name), panel);
+    await saved(slug, name, done, draft && stored ? stored.etag : null);
   }
+  unanswered.delete(`${slug}/${name}`);
   await client.invalidateQueries({ queryKey: keys.dashboards(slug) });
   return done.id;
 }

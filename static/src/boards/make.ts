@@ -1,5 +1,6 @@
 /** Creates starter dashboards. */
 import { client, dashboardsQuery, keys } from "../api/queries";
+import { asFailure } from "../api/failure";
 import type { Table } from "../api/types";
 import { create, saveDraft } from "../api/dashboards";
 import { freeSlug, slugFrom } from "../format/slug";
@@ -8,13 +9,25 @@ import { freeSlug, slugFrom } from "../format/slug";
 export const freeName = (text: string, taken: readonly string[]): string =>
   freeSlug(slugFrom(text) || "dashboard", taken);
 
-/** Creates the draft; without a table, from the template. @throws ApiFailure */
+/** Dashboards that may have been created: the answer was lost. */
+const unanswered = new Set<string>();
+
+/**
+ * Creates the draft; without a table, from the template. One that an attempt without an answer created is taken.
+ * @throws ApiFailure
+ */
 export async function makeDraft(slug: string, name: string, table: Table | undefined): Promise<void> {
-  if (table) {
-    const { starter } = await import("./starter");
-    await saveDraft(slug, name, await starter(slug, table), null);
+  const text = table && (await (await import("./starter")).starter(slug, table));
+  const key = `${slug}/${name}`;
+  try {
+    await (text === undefined ? create(slug, name) : saveDraft(slug, name, text, null));
+  } catch (error) {
+    const { status, code } = asFailure(error);
+    const exists = status === 412 || code === "already_exists";
+    if (status === 0) unanswered.add(key);
+    if (!exists || !unanswered.has(key)) throw error;
   }
-  if (!table) await create(slug, name);
+  unanswered.delete(key);
   await client.invalidateQueries({ queryKey: keys.dashboards(slug) });
 }
 

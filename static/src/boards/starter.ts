@@ -19,7 +19,6 @@ interface Part {
   choice: ChartChoice;
   width: number;
   height?: number;
-  title?: string;
 }
 
 /** Key figures: rows, and the total and average of the measure, or the values of a category. */
@@ -63,7 +62,7 @@ function parts(table: Table, profile: Profile): Part[] {
     .slice(0, COLUMNS_MAX)
     .map(({ name }) => name);
   const sample: ChartChoice = { source: { table: table.name }, kind: "table", aggregate: "none", more: columns };
-  return [...found, { id: "latest", choice: sample, title: "Sample rows", width: 12, height: 400 }];
+  return [...found, { id: "latest", choice: sample, width: 12, height: 400 }];
 }
 
 /** The YAML document. */
@@ -73,12 +72,12 @@ export function starterText(table: Table, profile: Profile): string {
   const period = time && { param: PERIOD, kind: "date_range" as const, column: time.name };
   return edited(head + emptyText(table.name), (document) => {
     if (time) addParam(document, { name: PERIOD, title: "Period", type: "date_range", column_hint: time.name });
-    for (const { id, choice: own, width, height, title } of parts(table, profile)) {
+    for (const { id, choice: own, width, height } of parts(table, profile)) {
       const choice: ChartChoice = period ? { ...own, params: [period] } : own;
       const max = profile.columns.find(({ name }) => name === choice.measure)?.max;
       const fields = {
         id,
-        title: title ?? titleOf(choice),
+        title: titleOf(choice),
         query: id,
         width,
         ...(height === undefined ? {} : { height }),

@@ -32,7 +32,7 @@ it("leaving a view with unsaved text requires confirmation", async () => {
   guarded(go, "/lake");
   await soon();
   expect(go).not.toHaveBeenCalled();
-  leaving.value?.();
+  leaving.value?.go();
   expect(go).toHaveBeenCalledWith("/lake", undefined);
 });
 

@@ -1,5 +1,5 @@
 import { computed, signal } from "@preact/signals";
-import { useLayoutEffect } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** The navigation that ends the work: leaving the view, or only closing the page, as for uploads. */
 type Bound = "view" | "page";
@@ -17,8 +17,14 @@ export const unsavedNames = computed(() =>
 
 const hasUnsaved = (): boolean => unsavedNames.value.length > 0;
 
-/** The navigation that waits for confirmation. */
-export const leaving = signal<(() => void) | undefined>(undefined);
+interface Leaving {
+  go: () => void;
+  /** What a dialog that closes would lose; else all unsaved work. */
+  only?: string;
+}
+
+/** The navigation or the closing of a dialog that waits for confirmation. */
+export const leaving = signal<Leaving | undefined>(undefined);
 
 /** While `dirty`, asks before the view (or, with `page`, only the page) is left. */
 export function useUnsaved(name: string, dirty: boolean, bound: Bound = "view"): void {
@@ -41,9 +47,25 @@ export function guarded<O>(navigate: (to: string, options?: O) => void, to: stri
   if (!hasUnsaved() || !leaves(to)) return go();
   // Deferred: a save that has just ended takes effect with the next render.
   setTimeout(() => {
-    if (hasUnsaved()) leaving.value = go;
+    if (hasUnsaved()) leaving.value = { go };
     else go();
   });
+}
+
+/** What closes the open dialogs, the last on top. */
+const open: (() => void)[] = [];
+
+/** While mounted, Back calls `close` instead of leaving the view, where the browser allows it. */
+export function useBack(close: (() => void) | undefined): void {
+  const latest = useRef(close);
+  latest.current = close;
+  const isOn = close !== undefined;
+  useLayoutEffect(() => {
+    if (!isOn) return undefined;
+    const own = () => latest.current?.();
+    open.push(own);
+    return () => void open.splice(open.indexOf(own), 1);
+  }, [isOn]);
 }
 
 interface Traversal extends Event {
@@ -55,19 +77,25 @@ interface Navigation extends EventTarget {
   traverseTo: (key: string) => { finished: Promise<unknown> };
 }
 
-/** Intercepts Back and Forward where the browser allows it; elsewhere drafts protect the text. */
+/** Intercepts Back and Forward, which close a dialog first, where the browser allows it; elsewhere drafts protect the text. */
 function guardBack(navigation: Navigation): void {
   let allowed = false;
   navigation.addEventListener("navigate", (event) => {
     const { navigationType, destination, cancelable } = event as Traversal;
     if (allowed || navigationType !== "traverse" || !cancelable) return;
+    const close = open.at(-1);
+    if (close) {
+      event.preventDefault();
+      return close();
+    }
     if (!hasUnsaved() || !leaves(destination.url)) return;
     event.preventDefault();
-    leaving.value = () => {
+    const go = () => {
       allowed = true;
       const done = () => (allowed = false);
       navigation.traverseTo(destination.key).finished.then(done, done);
     };
+    leaving.value = { go };
   });
 }
 

@@ -1,6 +1,7 @@
 import { X } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { leaving, useBack, useUnsaved } from "../browser/unsaved";
 import { Button, IconButton } from "./button";
 import "./dialog.css";
 
@@ -14,13 +15,24 @@ interface Props {
   kind?: "dialog" | "wide" | "drawer";
   /** False: only the actions close the dialog. */
   closable?: boolean;
+  /** Names changes that would be lost; everything but the actions asks before it closes the dialog or leaves the view. */
+  unsaved?: string | undefined;
+  /** Whether the URL opens the dialog: Back closes it without help. */
+  inUrl?: boolean;
 }
 
-/** A modal dialog: traps focus, closes with Esc, and restores focus. */
-export function Dialog({ title, onClose, children, actions, kind = "dialog", closable = true }: Props) {
+/** A modal dialog: traps focus, closes with Esc and Back, and restores focus. */
+export function Dialog(props: Props) {
+  const { title, onClose: done, children, actions, kind = "dialog", closable = true, unsaved, inUrl = false } = props;
   const dialog = useRef<HTMLDialogElement>(null);
   const name = useId();
   const left = useRef(false);
+  useUnsaved(unsaved ?? "", unsaved !== undefined);
+  const onClose = () => {
+    if (unsaved === undefined) done();
+    else leaving.value = { go: done, only: unsaved };
+  };
+  useBack(closable && !inUrl ? onClose : undefined);
   // Before the next event, so that the dialog receives keys pressed at once.
   useLayoutEffect(() => {
     const before = document.activeElement;
@@ -45,7 +57,7 @@ export function Dialog({ title, onClose, children, actions, kind = "dialog", clo
       onClose={(event) => {
         if (left.current || event.target !== dialog.current) return;
         if (closable) onClose();
-        else dialog.current?.showModal();
+        if (!closable || unsaved !== undefined) dialog.current?.showModal();
       }}
       onMouseDown={(event) => {
         if (closable && event.target === dialog.current) onClose();

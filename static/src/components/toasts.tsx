@@ -33,8 +33,15 @@ function drop(id: number): void {
 /** Toast messages. */
 export const toast = {
   done: (text: string, action?: Toast["action"]) => show({ tone: "ok", text, ...(action ? { action } : {}) }),
-  /** `what` failed: "Couldn't delete the file". */
-  failed: (what: string, error: unknown) => show({ tone: "bad", text: `${what}: ${asFailure(error).message}` }),
+  /** `what` failed: "Couldn't delete the file". Replaces what was said about an earlier attempt. */
+  failed: (what: string, error: unknown) => {
+    toast.resolved(what);
+    show({ tone: "bad", text: `${what}: ${asFailure(error).message}` });
+  },
+  /** `what` has succeeded after all. */
+  resolved: (what: string) => {
+    toasts.value = toasts.value.filter(({ tone, text }) => tone !== "bad" || !text.startsWith(`${what}: `));
+  },
 };
 
 export function Toasts() {

@@ -1,4 +1,5 @@
 /** Filters on columns, as the API reads them (`column:operator:value`) and as fields show them. */
+import { dayExample, dayOf, plainNumber } from "./typed";
 import { isNumeric } from "./values";
 
 export type Operator =
@@ -40,6 +41,16 @@ const TIME: Choice[] = ["starts_with", "ge", "gt", "le", "lt", "between", "eq", 
 const BOOLEAN: Choice[] = ["eq", "is_null", "is_not_null"];
 
 const isTime = (type: string): boolean => /^(date|time)/.test(type);
+const TIME_WORDS: Partial<Record<Choice, string>> = {
+  ge: "on or after",
+  gt: "after",
+  le: "on or before",
+  lt: "before",
+};
+
+/** An operator in words that suit the type. */
+export const wordsOf = (choice: Choice, type: string): string =>
+  (isTime(type) ? TIME_WORDS[choice] : undefined) ?? CHOICES[choice].words;
 
 /** Operators for a type, the default first. */
 export function choicesFor(type: string): Choice[] {
@@ -75,9 +86,9 @@ export function fieldOf(filters: readonly Filter[]): FieldState | undefined {
   if (!first) return undefined;
   const [from, to] = first.operator === "le" ? [second, first] : [first, second];
   if (filters.length === 2 && from?.operator === "ge" && to?.operator === "le")
-    return { choice: "between", text: `${from.value} .. ${to.value}`, more: false };
+    return { choice: "between", text: `${from.value} .. ${shownBound(to.value)}`, more: false };
   const listed = first.operator === "in" || first.operator === "not_in";
-  const text = listed ? (listOf(first.value)?.join(", ") ?? first.value) : first.value;
+  const text = listed ? (listOf(first.value)?.join(", ") ?? first.value) : shownBound(first.value);
   return { choice: first.operator, text, more: filters.length > 1 };
 }
 
@@ -99,18 +110,57 @@ export function filtersOf(column: string, type: string, choice: Choice, text: st
   const trimmed = type === "string" || type === "json" ? text : text.trim();
   if (trimmed === "") return [];
   if (choice === "between") {
-    const [from = "", to = ""] = trimmed.split("..").map((part) => part.trim());
-    const found: Filter[] = [];
-    if (from) found.push({ column, operator: "ge", value: checked(type, from) });
-    if (to) found.push({ column, operator: "le", value: checked(type, to) });
-    return found;
+    const [from = "", to = ""] = trimmed.split(BETWEEN);
+    return rangeOf(column, type, from, to);
   }
   if (choice === "in" || choice === "not_in") {
     const parts = trimmed.split(",").map((part) => checked(type, part.trim()));
     return [{ column, operator: choice, value: JSON.stringify(parts.filter((part) => part !== "")) }];
   }
   const free = choice === "contains" || choice === "starts_with";
-  return [{ column, operator: choice, value: free ? trimmed : checked(type, trimmed) }];
+  return [{ column, operator: choice, value: free ? trimmed : bound(type, choice, checked(type, trimmed)) }];
+}
+
+/** Separators of a range's ends; a hyphen stands within dates, too. */
+const BETWEEN = /\s*\.\.\s*|\s*[\u2013\u2014]\s*|\s+(?:-|to)\s+/;
+const DAY_END = "T23:59:59.999999";
+
+/** The value of an operator. A day includes all of its times. */
+const bound = (type: string, choice: Choice, value: string): string =>
+  (choice === "le" || choice === "gt") && type.startsWith("timestamp") && DATE.test(value) ? value + DAY_END : value;
+
+const shownBound = (value: string): string => (value.endsWith(DAY_END) ? value.slice(0, -DAY_END.length) : value);
+
+/** A mistake at one end of a range. */
+export class RangeMistake extends Error {
+  constructor(
+    message: string,
+    readonly end: "from" | "to",
+  ) {
+    super(message);
+  }
+}
+
+/** Filters of a range; an empty end is open. @throws RangeMistake */
+export function rangeOf(column: string, type: string, from: string, to: string): Filter[] {
+  const read = (end: "from" | "to", text: string): string => {
+    try {
+      return text.trim() && checked(type, text.trim());
+    } catch (thrown) {
+      throw new RangeMistake(thrown instanceof Error ? thrown.message : String(thrown), end);
+    }
+  };
+  const [least, most] = [read("from", from), read("to", to)];
+  const isReversed = isNumeric(type) ? Number(least) > Number(most) : least.slice(0, most.length) > most;
+  if (least && most && isReversed)
+    throw new RangeMistake(
+      `found ${to.trim()}, expected ${from.trim()} or ${isNumeric(type) ? "more" : "later"}`,
+      "to",
+    );
+  const found: Filter[] = [];
+  if (least) found.push({ column, operator: "ge", value: least });
+  if (most) found.push({ column, operator: "le", value: bound(type, "le", most) });
+  return found;
 }
 
 /** A filter that the service refused, with its column. */
@@ -140,7 +190,7 @@ const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[]
     form: /^-?(\d+(\.\d*)?(e-?\d+)?|inf|nan)$/i,
     expected: "a number like 1.5",
   },
-  { of: (type) => type === "date", form: DATE, expected: "a date like 2013-01-31" },
+  { of: (type) => type === "date", form: DATE, expected: `a date like 2013-01-31 or ${dayExample()}` },
   { of: (type) => type === "time", form: /^\d\d:\d\d:\d\d(\.\d+)?$/, expected: "a time like 05:00:00" },
   { of: (type) => type === "timestamp", form: TIMESTAMP, expected: "a time like 2013-01-31 or 2013-01-31T05:00:00" },
   {
@@ -150,10 +200,13 @@ const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[]
   },
 ];
 
+/** A value in the service's form, which may be typed as the locale writes it. */
 function checked(type: string, value: string): string {
   const wrong = FORMS.find(({ of, form }) => of(type) && !form.test(value));
-  if (wrong) throw new Error(`found ${value}, expected ${wrong.expected}`);
-  return value;
+  if (!wrong) return value;
+  const read = isTime(type) && type !== "time" ? dayOf(value) : isNumeric(type) ? plainNumber(value) : undefined;
+  if (read === undefined || !wrong.form.test(read)) throw new Error(`found ${value}, expected ${wrong.expected}`);
+  return read;
 }
 
 /** Placeholder of a field. */

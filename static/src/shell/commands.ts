@@ -1,6 +1,8 @@
 /** Entries of the command palette: pages, and actions by ID. */
-import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/types";
+import type { PipelineDetail, SavedQuery, Table } from "../api/types";
+import type { Titled } from "../boards/titles";
 import { routes } from "../browser/routes";
+import { byText, titleOfPipeline } from "../api/titles";
 import type { Searchable } from "./rank";
 
 export type Action = "run" | "clean" | "upload" | "theme" | "logout" | "help";
@@ -15,7 +17,7 @@ export interface Command extends Searchable {
 export interface PipelineContents {
   slug: string;
   tables: Table[];
-  dashboards: DashboardEntry[];
+  dashboards: Titled[];
   queries: SavedQuery[];
 }
 
@@ -35,44 +37,57 @@ const act = (action: Action, label: string, kind: string, also = ""): Command =>
   does: { act: action },
 });
 
-function views(slug: string): Command[] {
-  const of = `view of ${slug}`;
+/** `of`: the pipeline's title. */
+function views(slug: string, of: string): Command[] {
+  const kind = `view of ${of}`;
   return [
-    go(`${slug} data`, "Data", of, routes.data(slug), "tables rows"),
-    go(`${slug} query`, "Query", of, routes.query(slug), "sql"),
-    go(`${slug} dashboards`, "Dashboards", of, routes.dashboards(slug)),
-    go(`${slug} jobs`, "Jobs", of, routes.jobs(slug), "runs"),
-    go(`${slug} config`, "Config", of, routes.config(slug)),
+    go(`${slug} data`, "Data", kind, routes.data(slug), `tables rows ${slug}`),
+    go(`${slug} query`, "Query", kind, routes.query(slug), `sql ${slug}`),
+    go(`${slug} dashboards`, "Dashboards", kind, routes.dashboards(slug), slug),
+    go(`${slug} jobs`, "Jobs", kind, routes.jobs(slug), `runs ${slug}`),
+    go(`${slug} config`, "Config", kind, routes.config(slug), slug),
   ];
 }
 
-function inside({ slug, tables, dashboards, queries }: PipelineContents): Command[] {
+function inside({ slug, tables, dashboards, queries }: PipelineContents, of: string): Command[] {
   return [
-    ...tables.map(({ name }) => go(`${slug} table ${name}`, name, `table of ${slug}`, routes.data(slug, name))),
-    ...dashboards.map(({ name }) =>
-      go(`${slug} dashboard ${name}`, name, `dashboard of ${slug}`, routes.dashboard(slug, name)),
+    ...tables.map(({ name }) => go(`${slug} table ${name}`, name, `table of ${of}`, routes.data(slug, name), slug)),
+    ...dashboards.map(({ name, title, published }) =>
+      go(
+        `${slug} dashboard ${name}`,
+        title,
+        `dashboard of ${of}`,
+        published ? routes.dashboard(slug, name) : routes.editDashboard(slug, name),
+        `${slug} ${name}`,
+      ),
     ),
-    ...queries.map(({ id, name }) =>
-      go(`${slug} saved ${id}`, name, `saved query of ${slug}`, routes.query(slug, { saved: id })),
-    ),
+    ...queries
+      .toSorted((a, b) => byText(a.name, b.name))
+      .map(({ id, name }) =>
+        go(`${slug} saved ${id}`, name, `saved query of ${of}`, routes.query(slug, { saved: id }), slug),
+      ),
   ];
 }
 
 /** All entries; `here` is the open pipeline. */
 export function commands(pipelines: PipelineDetail[], known: PipelineContents[], here: string | undefined): Command[] {
+  const titles = new Map(pipelines.map((one) => [one.slug, titleOfPipeline(one)]));
+  const titleOf = (slug: string) => titles.get(slug) ?? slug;
   const own = here
     ? [
         // Not first: an Enter too many must start nothing.
-        ...views(here),
-        act("upload", "Upload CSVs", `to ${here}`, "lake add files"),
-        act("run", "Run", `of ${here}`, "start"),
-        act("clean", "Clean run…", `of ${here}`, "start again rebuild"),
+        ...views(here, titleOf(here)),
+        act("upload", "Upload CSVs", `to ${titleOf(here)}`, "lake add files"),
+        act("run", "Run", `of ${titleOf(here)}`, "start"),
+        act("clean", "Clean run…", `of ${titleOf(here)}`, "start again rebuild"),
       ]
     : [];
   return [
     ...own,
-    ...known.flatMap(inside),
-    ...pipelines.map(({ slug, title }) => go(slug, slug, title ?? "pipeline", routes.pipeline(slug), "pipeline")),
+    ...known.flatMap((one) => inside(one, titleOf(one.slug))),
+    ...pipelines.map(({ slug, title }) =>
+      go(slug, title || slug, title ? `pipeline ${slug}` : "pipeline", routes.pipeline(slug)),
+    ),
     go("home", "Pipelines", "place", routes.home(), "home all"),
     go("lake", "Lake", "place", routes.lake(), "files objects"),
     go("jobs", "Jobs of all pipelines", "place", routes.allJobs(), "runs failed active"),
@@ -82,7 +97,7 @@ export function commands(pipelines: PipelineDetail[], known: PipelineContents[],
     act("theme", "Change theme", "action", "light dark system toggle"),
     act("help", "Help for this view", "action", "keyboard shortcuts"),
     act("logout", "Log out", "action", "session leave"),
-    ...pipelines.filter(({ slug }) => slug !== here).flatMap(({ slug }) => views(slug)),
+    ...pipelines.filter(({ slug }) => slug !== here).flatMap(({ slug }) => views(slug, titleOf(slug))),
   ];
 }
 

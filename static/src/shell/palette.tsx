@@ -2,8 +2,10 @@ import { useQueries, useQuery } from "@tanstack/preact-query";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { dashboardsQuery, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
+import { useTitles } from "../boards/titles";
 import { commands, referredPipelines, type Action, type Command, type PipelineContents } from "./commands";
 import { isStrings, persisted } from "../browser/persisted";
+import { useBack } from "../browser/unsaved";
 import { ranked } from "./rank";
 import "./palette.css";
 
@@ -23,10 +25,11 @@ function usePipelineContents(slugs: string[]): PipelineContents[] {
   const tables = useQueries({ queries: slugs.map((slug) => tablesQuery(slug)) });
   const dashboards = useQueries({ queries: slugs.map((slug) => dashboardsQuery(slug)) });
   const queries = useQueries({ queries: slugs.map((slug) => savedQueriesQuery(slug)) });
+  const titled = useTitles(slugs.map((slug, at) => ({ slug, dashboards: dashboards[at]?.data?.dashboards ?? [] })));
   return slugs.map((slug, at) => ({
     slug,
     tables: tables[at]?.data?.tables ?? [],
-    dashboards: dashboards[at]?.data?.dashboards ?? [],
+    dashboards: titled[at] ?? [],
     queries: queries[at]?.data?.queries ?? [],
   }));
 }
@@ -66,6 +69,7 @@ export function Palette({ here, onClose, onAct }: Props) {
   const id = useId();
   const found = useMatchingCommands(text, here);
   const chosen = Math.min(at, found.length - 1);
+  useBack(onClose);
 
   // Before the next event, so that the palette receives keys pressed at once.
   useLayoutEffect(() => {

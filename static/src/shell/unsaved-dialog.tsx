@@ -1,15 +1,16 @@
 import { Confirm } from "../components/dialog";
 import { leaving, unsavedNames } from "../browser/unsaved";
 
-/** Asks before unsaved work is left. */
+/** Asks before unsaved work is left, or a dialog with it is closed. */
 export function UnsavedDialog() {
-  const go = leaving.value;
-  if (!go) return null;
+  const asked = leaving.value;
+  if (!asked) return null;
+  const { go, only } = asked;
   const stay = () => (leaving.value = undefined);
   return (
     <Confirm
-      title="Leave without saving"
-      action="Leave"
+      title={only === undefined ? "Leave without saving" : "Discard changes"}
+      action={only === undefined ? "Leave" : "Discard"}
       danger
       onClose={stay}
       onConfirm={() => {
@@ -19,7 +20,7 @@ export function UnsavedDialog() {
     >
       <p>Unsaved changes will be lost:</p>
       <ul class="leaving-list">
-        {unsavedNames.value.map((name) => (
+        {(only === undefined ? unsavedNames.value : [only]).map((name) => (
           <li key={name}>{name}</li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { choiceOf } from "./checked";
 import { choiceOfSpec, withAggregate, withBy, withKind, withSplit } from "./change";
-import { type ChartChoice, formatOf, specOf, titleOf } from "./choice";
+import { type ChartChoice, formatOf, isAutomatic, specOf, titleOf } from "./choice";
 import { nameFrom, panelOf } from "./panel";
 import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
 import { type ColumnProfile, type Profile, profileOf, profileRows, profileSql } from "./profile";
@@ -206,6 +206,21 @@ describe("changing a chart", () => {
     const counted = withAggregate(revenue, "count", known);
     expect(counted.measure).toBeUndefined();
     expect(withAggregate(counted, "sum", known).measure).toBe("revenue");
+  });
+});
+
+describe("automatic title", () => {
+  const products: ChartChoice = { ...revenue, kind: "bar", by: { column: "product", type: "string", top: 5 } };
+  it("names how many values are shown", () => {
+    expect(titleOf(products)).toBe("Total revenue by product (top 5)");
+    expect(titleOf({ ...products, kind: "number" })).toBe("Total revenue");
+    expect(titleOf({ source: { table: "t" }, kind: "table", aggregate: "none" })).toBe("Sample rows");
+  });
+  it("is told from one that was typed, also if an earlier version gave it", () => {
+    expect(isAutomatic("Total revenue by product (top 5)", products)).toBe(true);
+    expect(isAutomatic("Total revenue by product", products)).toBe(true);
+    expect(isAutomatic("Our best products", products)).toBe(false);
+    expect(isAutomatic("", products)).toBe(false);
   });
 });
 

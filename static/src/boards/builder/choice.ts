@@ -178,11 +178,22 @@ export function measureTitle({ aggregate, measure = "" }: ChartChoice): string {
   }
 }
 
-/** "Total revenue per month by region". */
+/** "Total revenue per month by region", "Total revenue by product (top 5)". */
 export function titleOf(choice: ChartChoice): string {
+  const { kind, by, aggregate } = choice;
+  const top = kind === "number" || aggregate === "none" ? undefined : by?.top;
+  return `${titleWithoutTop(choice)}${top === undefined ? "" : ` (top ${top})`}`;
+}
+
+/** Whether a title is the automatic one, which follows the chart; earlier versions didn't name the top values. */
+export const isAutomatic = (title: string, choice: ChartChoice): boolean =>
+  title === titleOf(choice) || title === titleWithoutTop(choice);
+
+function titleWithoutTop(choice: ChartChoice): string {
   const { kind, by, split } = choice;
   const what = measureTitle(choice);
-  if (kind === "number" || !by) return kind === "table" && choice.aggregate === "none" ? "Rows" : what;
+  if (kind === "table" && choice.aggregate === "none") return "table" in choice.source ? "Sample rows" : "Rows";
+  if (kind === "number" || !by) return what;
   const first = by.grain
     ? `per ${by.grain}`
     : kind === "scatter"

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/preact-query";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import type { ComponentChildren } from "preact";
 import { asFailure } from "../../api/failure";
@@ -33,6 +33,8 @@ export interface BuilderProps {
   filled?: ((sql: string) => string) | undefined;
   /** Told the SQL that has run, and the largest value of the measure; undefined while it runs or if it fails. */
   onMade?: (sql: string | undefined, max: number | undefined) => void;
+  /** Told whether a filter is entered that isn't applied. */
+  onPending?: (pending: boolean) => void;
   /** Buttons beside “SQL”. `max`: the largest value of the measure. */
   actions?: (made: { sql: string; max: number | undefined; ready: boolean }) => ComponentChildren;
 }
@@ -46,7 +48,17 @@ function largest(choice: ChartChoice, answer: QueryAnswer | undefined): number |
 }
 
 /** Builds a chart from fields, runs its SQL and shows both. */
-export default function Builder({ slug, choice, known, onChange, given, filled, onMade, actions }: BuilderProps) {
+export default function Builder({
+  slug,
+  choice,
+  known,
+  onChange,
+  given,
+  filled,
+  onMade,
+  onPending,
+  actions,
+}: BuilderProps) {
   const [shown, setShown] = useState(false);
   const sql = useMemo(() => statementOf(choice), [choice]);
   const runs = filled ? filled(sql) : sql;
@@ -66,7 +78,15 @@ export default function Builder({ slug, choice, known, onChange, given, filled, 
   const max = useMemo(() => largest(choice, answer), [choice, answer]);
   // Earlier data doesn't fit the columns of another choice.
   const fits = isGiven || !asked.isPlaceholderData;
-  const ready = answer !== undefined && fits;
+  const [pending, setPending] = useState(false);
+  const report = useCallback(
+    (now: boolean) => {
+      setPending(now);
+      onPending?.(now);
+    },
+    [onPending],
+  );
+  const ready = answer !== undefined && fits && !pending;
   const callback = useRef(onMade);
   callback.current = onMade;
   useEffect(() => callback.current?.(ready ? sql : undefined, max), [ready, sql, max]);
@@ -74,7 +94,7 @@ export default function Builder({ slug, choice, known, onChange, given, filled, 
     <div class="build">
       <Fields choice={choice} known={known} onChange={onChange} />
       <div class="build-bar">
-        <Filters choice={choice} columns={known.columns} onChange={onChange} />
+        <Filters slug={slug} choice={choice} known={known} filled={filled} onChange={onChange} onPending={report} />
         <span class="grow" />
         <Button variant="quiet" aria-expanded={shown} onClick={() => setShown(!shown)}>
           SQL
@@ -96,6 +116,8 @@ export default function Builder({ slug, choice, known, onChange, given, filled, 
           </p>
         ) : !answer || !fits ? (
           <Skeleton lines={7} label="Chart" />
+        ) : answer.rows.length === 0 && choice.filters ? (
+          <p class="chart-empty">No rows match the filters.</p>
         ) : (
           <Shown choice={choice} answer={answer} max={max} />
         )}

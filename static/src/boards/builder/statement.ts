@@ -1,7 +1,7 @@
 /** SQL of a chart. Identifiers and texts are quoted by `format/sql` only. */
 import { condition } from "../../format/condition";
 import { identifier, literal } from "../../format/sql";
-import { type ChartChoice, type Dimension, namesOf, OTHER, type ParamUse, SAMPLE_ROWS } from "./choice";
+import { type ChartChoice, type Dimension, namesOf, OTHER, type ParamUse, SAMPLE_ROWS, type Source } from "./choice";
 
 /** Maximum number of rows of an unaggregated result. */
 const ROWS_MAX = 1_000;
@@ -189,5 +189,15 @@ export function statementOf(choice: ChartChoice): string {
     ...whereOf(builder.conditions),
     ...order,
     ...limit,
+  ]);
+}
+
+/** The first values of a column, as suggestions. */
+export function valuesSql(source: Source, column: string, limit: number): string {
+  const builder = new StatementBuilder({ source, kind: "table", aggregate: "none" });
+  const name = identifier(column);
+  return builder.finish([
+    `SELECT DISTINCT ${name} FROM ${builder.from}`,
+    `WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${limit}`,
   ]);
 }

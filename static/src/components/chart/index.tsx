@@ -40,7 +40,7 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
   const failed = useSignal(false);
   const tries = useSignal(0);
   /** Rounded: layout depends on it, single pixels don't matter. */
-  const width = useSignal(0);
+  const size = useSignal("");
   const theme = shownTheme.value;
 
   useEffect(() => {
@@ -50,7 +50,7 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
     let gone = false;
     const observer = new ResizeObserver(() => {
       made?.resize();
-      width.value = Math.round(node.clientWidth / 20) * 20;
+      size.value = [node.clientWidth, node.clientHeight].map((px) => Math.round(px / 20)).join();
     });
     import("./engine").then(
       ({ start }) => {
@@ -69,15 +69,15 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
       made?.dispose();
       drawing.value = undefined;
     };
-  }, [tries.value, drawing, failed, width]);
+  }, [tries.value, drawing, failed, size]);
 
   const ready = drawing.value;
-  const wide = width.value;
+  const sized = size.value;
   useEffect(() => {
     if (ready && box.current && !ready.isDisposed()) {
       ready.setOption(optionOf(shape, spec, chartThemeOf(box.current)), { notMerge: true });
     }
-  }, [ready, shape, spec, theme, wide]);
+  }, [ready, shape, spec, theme, sized]);
 
   if (failed.value) {
     return (

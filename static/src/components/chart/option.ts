@@ -4,12 +4,12 @@ import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
 import { slotsOf } from "./colours";
 import type { Axis } from "./columns";
+import { labelsBelow, labelsBeside } from "./labels";
 import { labelDistanceMin } from "./steps";
-import type { ChartTheme } from "./theme";
+import { type ChartTheme, TEXT_PX } from "./theme";
 import { type Line, POINTS_MAX, type Shape } from "./shape";
 import type { ChartSpec } from "./spec";
 
-const TEXT_PX = 12;
 const NAME_CHARS_MAX = 40;
 /** Below this width, in pixels, the legend isn't placed at the side. */
 const NARROW_PX = 420;
@@ -146,7 +146,29 @@ function tooltipValue(axis: Axis, value: number | string): string {
   return axis.kind === "time" ? timeWritten(Number(value), axis.format) : numberWritten(Number(value), axis.format);
 }
 
-function axisOption(axis: Axis, look: ChartTheme, more: Record<string, unknown> = {}): Record<string, unknown> {
+/** Room that the other axis and the margins take, in pixels. */
+const BESIDE_PX = 72;
+const BELOW_PX = 48;
+
+/** Labels of a category axis: all of few, and as many as fit of many. */
+function categoryLabels(labels: string[], look: ChartTheme, isVertical: boolean): Record<string, unknown> {
+  const { width, height, measure } = look;
+  const { texts, rotate, ...placed } = isVertical
+    ? labelsBeside(labels, { length: height - BELOW_PX, depth: width })
+    : labelsBelow(labels, { length: width - BESIDE_PX, depth: height, measure });
+  return {
+    formatter: (label: string, at: number) => texts[at] ?? label,
+    rotate,
+    width: placed.width,
+    overflow: "truncate",
+    hideOverlap: placed.isSparse,
+    ...(placed.isSparse ? {} : { interval: 0 }),
+  };
+}
+
+type AxisLook = Record<string, unknown> & { isVertical?: boolean };
+
+function axisOption(axis: Axis, look: ChartTheme, { isVertical = false, ...more }: AxisLook = {}): object {
   const label = { color: look.dim, fontSize: TEXT_PX, hideOverlap: true, ...((more.axisLabel as object) ?? {}) };
   const shared = {
     name: short(axis.name),
@@ -162,7 +184,7 @@ function axisOption(axis: Axis, look: ChartTheme, more: Record<string, unknown> 
         ...shared,
         type: "category",
         data: axis.labels,
-        axisLabel: { width: 140, overflow: "truncate", ...label },
+        axisLabel: { ...label, ...categoryLabels(axis.labels, look, isVertical) },
       };
     case "time":
       return {
@@ -198,7 +220,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   const x = axisOption(
     places,
     look,
-    horizontal ? { inverse: true, ...axisNameAbove } : { ...axisNameMiddle, boundaryGap: isBar },
+    horizontal ? { isVertical: true, inverse: true, ...axisNameAbove } : { ...axisNameMiddle, boundaryGap: isBar },
   );
   // Bars, areas and counts start at zero; other lines only if their values are not all far from it.
   const y = axisOption(shape.y, look, {
@@ -430,6 +452,7 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: ChartTheme)
     grid: { ...grid(0), right: 4, bottom: 36 },
     xAxis: axisOption(shape.x, look, { ...axisNameMiddle, ...band }),
     yAxis: axisOption(shape.y, look, {
+      isVertical: true,
       inverse: true,
       ...band,
       nameLocation: "start",

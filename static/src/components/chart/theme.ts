@@ -13,11 +13,24 @@ export interface ChartTheme {
   ramp: [string, string];
   ways: [string, string, string];
   still: boolean;
-  /** Width of the chart, in pixels. */
+  /** Size of the chart, in pixels. */
   width: number;
+  height: number;
+  /** Width of a text on an axis, in pixels. */
+  measure: (text: string) => number;
 }
 
 const SERIES = 8;
+/** Size of texts, in pixels. */
+export const TEXT_PX = 12;
+const CHAR_PX = 6.6;
+
+function measureIn(font: string): (text: string) => number {
+  const pen = document.createElement("canvas").getContext("2d");
+  if (!pen) return (text) => text.length * CHAR_PX;
+  pen.font = `${TEXT_PX}px ${font}`;
+  return (text) => pen.measureText(text).width;
+}
 
 /** Resolves tokens on an element, because a token holds the colours of both themes. */
 export function chartThemeOf(box: HTMLElement): ChartTheme {
@@ -40,6 +53,8 @@ export function chartThemeOf(box: HTMLElement): ChartTheme {
     ways: [colour("chart-1"), colour("surface-3"), colour("chart-2")],
     still: window.matchMedia("(prefers-reduced-motion: reduce)").matches,
     width: box.clientWidth,
+    height: box.clientHeight,
+    measure: measureIn(getComputedStyle(box).fontFamily),
   };
   probe.remove();
   return look;

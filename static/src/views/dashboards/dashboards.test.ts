@@ -10,7 +10,7 @@ import { literal, withLiterals } from "./literals";
 import { safeHref } from "./markdown";
 import { marksOf } from "./marks";
 import { pivotOf } from "./pivot";
-import { shiftOf } from "./presets";
+import { shiftOf } from "../../boards/presets";
 import { sortedRows } from "./sort";
 import { choicesOf, scalarFromText, scalarToText, searchOf } from "./values";
 

@@ -24,10 +24,11 @@ const isDraftData = ([, , , , what, draft]: readonly unknown[]): boolean => what
 export function PublishDialog({
   slug,
   name,
+  title,
   draft,
   compared,
   onClose,
-}: Props & { slug: string; name: string; compared: boolean }) {
+}: Props & { slug: string; name: string; title: string; compared: boolean }) {
   const cache = useQueryClient();
   const [, go] = useLocation();
   const [ready, setReady] = useState(false);
@@ -55,7 +56,7 @@ export function PublishDialog({
         // The draft is gone: its data isn't requested again.
         predicate: ({ queryKey }) => !isDraftData(queryKey),
       });
-      toast.done(`Published ${name}`);
+      toast.done(`Published ${title}`);
       go(`~${routes.dashboard(slug, name)}`);
     } catch (error) {
       const failure = asFailure(error);
@@ -67,7 +68,7 @@ export function PublishDialog({
   const problems = draft.verdict.value?.errors.length ?? 0;
   return (
     <Dialog
-      title={`Publish ${name}`}
+      title={`Publish ${title}`}
       {...(shown ? { kind: "wide" as const } : {})}
       onClose={onClose}
       actions={
@@ -85,11 +86,16 @@ export function PublishDialog({
           The draft has {counted(problems, "problem")}. Fix them before publishing; they are listed below the editor.
         </Note>
       )}
+      <p>
+        {draft.published.value
+          ? "This version replaces the published one for everyone who can sign in to this service."
+          : "Everyone who can sign in to this service sees the dashboard in the pipeline's list, with current data."}
+      </p>
       <p class="secondary">
-        {draft.published.value ? "Replaces the published version." : "First publication of this dashboard."}
+        Nobody sees it without signing in. Later changes are a draft again, which viewers don't see until you publish.
       </p>
       <Button variant="quiet" aria-expanded={shown} onClick={() => setShown(!shown)}>
-        {shown ? "Hide changes" : "Show changes as YAML"}
+        {shown ? "Hide changes" : `Show ${draft.published.value ? "changes" : "the dashboard"} as YAML`}
       </Button>
       {!shown ? undefined : ready ? (
         <div class="dash-diff">
@@ -107,7 +113,7 @@ export function PublishDialog({
   );
 }
 
-export function DiscardDialog({ name, draft, onClose }: Props & { name: string }) {
+export function DiscardDialog({ title, draft, onClose }: Props & { title: string }) {
   const [busy, setBusy] = useState(false);
   const discard = async () => {
     setBusy(true);
@@ -122,14 +128,14 @@ export function DiscardDialog({ name, draft, onClose }: Props & { name: string }
   };
   return (
     <Confirm
-      title={`Discard the draft of ${name}`}
+      title={`Discard the draft of ${title}`}
       action="Discard"
       danger
       busy={busy}
       onConfirm={() => void discard()}
       onClose={onClose}
     >
-      <p>All changes since {name} was published will be lost for everyone. The published version stays.</p>
+      <p>All changes since {title} was published will be lost for everyone. The published version stays.</p>
     </Confirm>
   );
 }

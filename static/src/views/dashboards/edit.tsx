@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { useRecovered } from "../../api/recovered";
 import { keys, renamesQuery, tablesQuery } from "../../api/queries";
+import { titleOfText } from "../../api/titles";
 import type { ConfigRename } from "../../api/types";
 import { makeDraft } from "../../boards/make";
 import { persisted } from "../../browser/persisted";
@@ -64,7 +65,8 @@ function useDraft(slug: string, name: string): { draft: Draft; from: string | un
   }, [draft, slug, name, from, repairs, cache]);
   // Retries a failed save after recovery.
   useRecovered(() => {
-    if (draft.unsaved.peek()) void draft.save();
+    if (draft.state.peek() === "failed") void draft.load();
+    else if (draft.unsaved.peek()) void draft.save();
     else if (draft.validationFailure.peek()) void draft.validate();
   });
   useUnsaved(`the dashboard ${name}`, draft.dirty.value);
@@ -99,7 +101,8 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   const { draft, from } = useDraft(slug, name);
   const [dialog, setDialog] = useState<OpenDialog>();
   const [, go] = useLocation();
-  const title = `${name} · edit · ${slug}`;
+  const heading = titleOfText(draft.text.value) ?? name;
+  const title = `${heading} · edit · ${slug}`;
   useShortcuts([
     { keys: "mod+s", does: "Save draft", run: () => void draft.save() },
     { keys: "mod+Enter", does: "Publish", run: () => publishBlocker(draft) === undefined && setDialog("publish") },
@@ -114,7 +117,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   ]);
   if (draft.state.value === "failed") {
     return (
-      <Page title={title} heading={name}>
+      <Page title={title} heading={heading}>
         <Failed
           title="Couldn't load the dashboard"
           error={draft.failure.value}
@@ -131,7 +134,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   const close = () => setDialog(undefined);
   return (
     <Page title={title} full>
-      <Head slug={slug} name={name} draft={draft} onAsk={setDialog} />
+      <Head slug={slug} name={name} title={heading} draft={draft} onAsk={setDialog} />
       {draft.state.value === "loading" ? (
         <div class="dash-creating">
           {from !== undefined && (
@@ -145,13 +148,26 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
         <Parts slug={slug} name={name} draft={draft} onPublish={() => setDialog("publish")} />
       )}
       {dialog === "publish" && (
-        <PublishDialog slug={slug} name={name} draft={draft} compared={mode.value === "yaml"} onClose={close} />
+        <PublishDialog
+          slug={slug}
+          name={name}
+          title={heading}
+          draft={draft}
+          compared={mode.value === "yaml"}
+          onClose={close}
+        />
       )}
-      {dialog === "discard" && <DiscardDialog name={name} draft={draft} onClose={close} />}
+      {dialog === "discard" && <DiscardDialog title={heading} draft={draft} onClose={close} />}
       {dialog === "delete" && (
         <DeleteDashboard
           slug={slug}
-          entry={{ name, published: Boolean(draft.published.value), draft: Boolean(draft.saved.value), modified: "" }}
+          entry={{
+            name,
+            title: heading,
+            published: Boolean(draft.published.value),
+            draft: Boolean(draft.saved.value),
+            modified: "",
+          }}
           onClose={close}
           onDone={() => {
             draft.forget();
@@ -175,11 +191,13 @@ function publishBlocker(draft: Draft): string | undefined {
 function Head({
   slug,
   name,
+  title,
   draft,
   onAsk,
 }: {
   slug: string;
   name: string;
+  title: string;
   draft: Draft;
   onAsk: (dialog: OpenDialog) => void;
 }) {
@@ -207,7 +225,9 @@ function Head({
       >
         <ArrowLeft />
       </Link>
-      <h1 class="cut">{name}</h1>
+      <h1 class="cut" title={name}>
+        {title}
+      </h1>
       <StateBadge draft={draft} />
       <SaveState draft={draft} />
       <span class="grow" />
@@ -221,7 +241,7 @@ function Head({
         Publish
       </Button>
       <Menu
-        label={`More actions for ${name}`}
+        label={`More actions for ${title}`}
         button={<EllipsisVertical />}
         class="icon-only"
         items={[

@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter-preact";
 import { dashboardsQuery, keys } from "../../api/queries";
 import type { DashboardEntry, DashboardProblem } from "../../api/types";
 import { BrokenBadge, BrokenReason, useDashboardProblems } from "../../boards/broken";
+import { type Titled, useTitled } from "../../boards/titles";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
 import { Menu } from "../../components/menu";
@@ -40,18 +41,19 @@ export function DeleteDashboard({
   onDone,
 }: {
   slug: string;
-  entry: DashboardEntry;
+  entry: DashboardEntry & { title?: string };
   onClose: () => void;
   onDone: () => void;
 }) {
   const cache = useQueryClient();
   const [busy, setBusy] = useState(false);
+  const title = entry.title ?? entry.name;
   const confirm = async () => {
     setBusy(true);
     try {
       await remove(slug, entry.name);
       await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
-      toast.done(`Deleted ${entry.name}`);
+      toast.done(`Deleted ${title}`);
       onDone();
     } catch (error) {
       toast.failed("Couldn't delete the dashboard", error);
@@ -63,7 +65,7 @@ export function DeleteDashboard({
     .join(" and ");
   return (
     <Confirm
-      title={`Delete the dashboard ${entry.name}`}
+      title={`Delete the dashboard ${title}`}
       action="Delete"
       danger
       busy={busy}
@@ -71,8 +73,8 @@ export function DeleteDashboard({
       onClose={onClose}
     >
       <p>
-        This deletes {lost} of <strong>{entry.name}</strong> in the pipeline {slug} for everyone. Tables aren't
-        affected. This can't be undone.
+        This deletes {lost} of <strong>{title}</strong> in the pipeline {slug} for everyone. Tables aren't affected.
+        This can't be undone.
       </p>
     </Confirm>
   );
@@ -80,7 +82,7 @@ export function DeleteDashboard({
 
 interface RowProps {
   slug: string;
-  entry: DashboardEntry;
+  entry: Titled;
   problems: DashboardProblem[];
   onDelete: () => void;
 }
@@ -91,7 +93,8 @@ function Row({ slug, entry, problems, onDelete }: RowProps) {
   return (
     <tr>
       <td>
-        <Link href={`~${entry.published ? routes.dashboard(slug, entry.name) : edit}`}>{entry.name}</Link>
+        <Link href={`~${entry.published ? routes.dashboard(slug, entry.name) : edit}`}>{entry.title}</Link>
+        {entry.title !== entry.name && <code class="dim dash-slug">{entry.name}</code>}
       </td>
       <td>
         <span class="row wrap">
@@ -105,7 +108,7 @@ function Row({ slug, entry, problems, onDelete }: RowProps) {
       </td>
       <td class="num">
         <Menu
-          label={`More actions for ${entry.name}`}
+          label={`More actions for ${entry.title}`}
           button={<EllipsisVertical />}
           class="icon-only"
           items={[
@@ -128,7 +131,8 @@ const brokenOf = (dashboards: DashboardEntry[], problemsOf: (name: string) => Da
 export function List({ slug }: { slug: string }) {
   const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
   const broken = useDashboardProblems(slug);
-  const [dialog, setDialog] = useState<"new" | DashboardEntry>();
+  const titled = useTitled(slug, data?.dashboards);
+  const [dialog, setDialog] = useState<"new" | Titled>();
   const close = () => setDialog(undefined);
   useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setDialog("new") }]);
   const create = (
@@ -152,7 +156,7 @@ export function List({ slug }: { slug: string }) {
           <table class="table">
             <thead>
               <tr>
-                <th scope="col">Name</th>
+                <th scope="col">Title</th>
                 <th scope="col">Status</th>
                 <th scope="col">Modified</th>
                 <th scope="col">
@@ -161,7 +165,7 @@ export function List({ slug }: { slug: string }) {
               </tr>
             </thead>
             <tbody>
-              {data.dashboards.map((entry) => (
+              {titled.map((entry) => (
                 <Row
                   key={entry.name}
                   slug={slug}

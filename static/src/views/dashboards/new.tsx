@@ -18,13 +18,15 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
   const [picked, setPicked] = useState<string>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
+  /** A name whose creation got no answer. */
+  const [attempted, setAttempted] = useState<string>();
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => form.current?.querySelector("select")?.focus(), []);
 
   const tables = data?.tables.filter(({ system }) => !system) ?? [];
   const table = picked ?? tables[0]?.name ?? "";
   const name = typed ?? freeName(table, taken);
-  const exists = taken.includes(name) ? `A dashboard named ${name} already exists.` : undefined;
+  const exists = taken.includes(name) && name !== attempted ? `A dashboard named ${name} already exists.` : undefined;
   const problem = slugFault(name, "name") ?? exists ?? error;
 
   const submit = async (event: Event) => {
@@ -40,7 +42,9 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
       );
       go(`~${routes.editDashboard(slug, name)}`);
     } catch (thrown) {
-      setError(asFailure(thrown).message);
+      const failure = asFailure(thrown);
+      if (failure.status === 0) setAttempted(name);
+      setError(failure.message);
       setBusy(false);
     }
   };

@@ -8,7 +8,7 @@ import type { QueryAnswer, Row, Table } from "../../api/types";
 import { textWith } from "../../boards/add";
 import Builder from "../../boards/builder";
 import type { Known } from "../../boards/builder/change";
-import { type Aggregate, type ChartChoice, titleOf } from "../../boards/builder/choice";
+import { type Aggregate, type ChartChoice, isAutomatic, titleOf } from "../../boards/builder/choice";
 import { nameFrom, panelOf } from "../../boards/builder/panel";
 import { firstChoice } from "../../boards/builder/pick";
 import { profileRows, profileTable, ran } from "../../boards/builder/profile";
@@ -74,11 +74,13 @@ export function NewPanel({
     }
   };
   const [made, setMade] = useState<string>();
+  const [pending, setPending] = useState(false);
   return (
     <Dialog
       title="Add chart"
       kind="wide"
       onClose={onClose}
+      unsaved={changed || typed !== undefined || pending ? "the new chart" : undefined}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
@@ -122,6 +124,7 @@ export function NewPanel({
             known={known}
             filled={filled}
             onChange={setChanged}
+            onPending={setPending}
             onMade={(sql, most) => {
               setMade(sql);
               setMax(most);
@@ -282,11 +285,12 @@ export function PanelDialog(props: PanelProps) {
 
 function Editing({ slug, panel, value, filled, start, onClose, onApply }: PanelProps & { start: Start }) {
   const [choice, setChoice] = useState(start.choice);
-  const [title, setTitle] = useState(panel.title);
+  // An automatic title follows the chart until another is typed.
+  const [typed, setTyped] = useState(isAutomatic(panel.title, start.choice) ? undefined : panel.title);
   const [made, setMade] = useState<{ sql: string; max: number | undefined }>();
-  const suggested = panel.title === titleOf(start.choice);
-  const shownTitle = suggested && title === panel.title ? titleOf(choice) : title;
+  const [pending, setPending] = useState(false);
   const changed = JSON.stringify(choice) !== JSON.stringify(start.choice);
+  const shownTitle = typed ?? (changed ? titleOf(choice) : panel.title);
   const query = queryOf(panel);
   const apply = () => {
     const sql = made?.sql ?? "";
@@ -308,10 +312,11 @@ function Editing({ slug, panel, value, filled, start, onClose, onApply }: PanelP
       title={`Edit ${panel.title || panel.id}`}
       kind="wide"
       onClose={onClose}
+      unsaved={changed || pending || shownTitle !== panel.title ? `the chart ${panel.title || panel.id}` : undefined}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button variant="primary" disabled={changed && made === undefined} onClick={apply}>
+          <Button variant="primary" disabled={(changed || pending) && made === undefined} onClick={apply}>
             Apply
           </Button>
         </>
@@ -323,7 +328,7 @@ function Editing({ slug, panel, value, filled, start, onClose, onApply }: PanelP
             label="Title"
             value={shownTitle}
             maxLength={200}
-            onInput={(event) => setTitle(event.currentTarget.value)}
+            onInput={(event) => setTyped(event.currentTarget.value)}
           />
         </div>
         <Builder
@@ -333,6 +338,7 @@ function Editing({ slug, panel, value, filled, start, onClose, onApply }: PanelP
           given={start.given}
           filled={filled}
           onChange={setChoice}
+          onPending={setPending}
           onMade={(sql, max) => setMade(sql === undefined ? undefined : { sql, max })}
         />
       </div>
@@ -362,12 +368,14 @@ export function TextDialog({
   onApply: (title: string, text: string) => void;
   onClose: () => void;
 }) {
-  const [title, setTitle] = useState(panel?.title ?? "");
-  const [text, setText] = useState(panel?.type === "markdown" ? panel.text : "");
+  const [startTitle, startText] = [panel?.title ?? "", panel?.type === "markdown" ? panel.text : ""];
+  const [title, setTitle] = useState(startTitle);
+  const [text, setText] = useState(startText);
   return (
     <Dialog
       title={panel ? `Edit ${panel.title || panel.id}` : "Add text"}
       onClose={onClose}
+      unsaved={title !== startTitle || text !== startText ? "the text" : undefined}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>

@@ -20,7 +20,7 @@ import { withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { pngOf } from "./png";
-import { type Range, shiftOf } from "./presets";
+import { type Range, shiftOf } from "../../boards/presets";
 import type { PanelPlacement } from "./placement";
 
 /** Default heights in pixels; Markdown fits its content. */

@@ -1,9 +1,10 @@
 /** Controls of parameters, by type. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { DayField } from "../../components/day-field";
 import { SelectField, TextField } from "../../components/field";
 import { ChooseMany } from "./choose-many";
 import type { Choice, Param, ParamOf, Scalar } from "./document";
-import { DAYS, RANGES, type Range } from "./presets";
+import { DAYS, RANGES, type Range } from "../../boards/presets";
 import type { Chosen } from "./values";
 
 /** Delay before typing is applied, in milliseconds. */
@@ -115,14 +116,13 @@ function DateControl({ param, value, onChoose }: ControlProps<ParamOf<"date">>) 
   const text = typeof value === "string" ? value : "";
   return (
     <div class="dash-date">
-      <TextField
+      <DayField
         label={param.title}
         title={param.description}
-        type="date"
         min={param.min}
         max={param.max}
         value={text}
-        onChange={(event) => onChoose(event.currentTarget.value || null)}
+        onDay={(day) => onChoose(day || null)}
       />
       <SelectField
         bare
@@ -148,10 +148,15 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
   const range = (value ?? undefined) as (Range & { preset?: string | null }) | undefined;
   const presets = param.presets.length > 0 ? param.presets : Object.keys(RANGES);
   // Empty until the service reports the default.
-  const picked = range ? (range.preset ?? CUSTOM) : value === undefined ? CUSTOM : NONE;
+  const [half, setHalf] = useState<Range>();
+  const picked = half ? CUSTOM : range ? (range.preset ?? CUSTOM) : value === undefined ? CUSTOM : NONE;
+  const shown = half ?? range;
   const set = (part: Partial<Range>) => {
-    const next = { start: range?.start ?? "", end: range?.end ?? "", ...part };
-    if (!next.start || !next.end) return;
+    const next = { start: shown?.start ?? "", end: shown?.end ?? "", ...part };
+    const isHalf = !next.start || !next.end;
+    setHalf(isHalf && (next.start || next.end) ? next : undefined);
+    if (!next.start && !next.end) onChoose(null);
+    if (isHalf) return;
     // Moving one end past the other moves both.
     if (next.start > next.end)
       onChoose(part.start ? { start: next.start, end: next.start } : { start: next.end, end: next.end });
@@ -164,11 +169,12 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
         value={picked}
         onChange={(event) => {
           const chosen = event.currentTarget.value;
+          setHalf(undefined);
           if (chosen === NONE) onChoose(null);
           else if (chosen !== CUSTOM) onChoose(chosen);
         }}
       >
-        <option value={CUSTOM} disabled={!range}>
+        <option value={CUSTOM} disabled={!shown}>
           Custom range
         </option>
         {presets.map((name) => (
@@ -183,23 +189,23 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
       </SelectField>
       {range?.preset !== "all" && (
         <>
-          <TextField
+          <DayField
             bare
             label={`${param.title}, start date`}
-            type="date"
             min={param.min}
             max={param.max}
-            value={range?.start ?? ""}
-            onChange={(event) => set({ start: event.currentTarget.value })}
+            value={shown?.start ?? ""}
+            error={half && !half.start ? "Enter a start date." : undefined}
+            onDay={(day) => set({ start: day })}
           />
-          <TextField
+          <DayField
             bare
             label={`${param.title}, end date`}
-            type="date"
             min={param.min}
             max={param.max}
-            value={range?.end ?? ""}
-            onChange={(event) => set({ end: event.currentTarget.value })}
+            value={shown?.end ?? ""}
+            error={half && !half.end ? "Enter an end date." : undefined}
+            onDay={(day) => set({ end: day })}
           />
         </>
       )}

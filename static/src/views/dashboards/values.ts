@@ -4,7 +4,7 @@
  * Invariant: a missing parameter has its default, an empty one is null. Written values are read back with the same
  * type.
  */
-import { RANGES } from "./presets";
+import { RANGES } from "../../boards/presets";
 import type { Param, Scalar } from "./document";
 
 export type Chosen = null | Scalar | Scalar[] | { start: string; end: string };

@@ -7,6 +7,7 @@ import {
   filtersOf,
   hintOf,
   takesValue,
+  wordsOf,
   type Choice,
   type Filter,
 } from "../../format/filter";
@@ -96,7 +97,7 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
         <span aria-hidden="true">{CHOICES[choice].sign}</span>
         <select
           aria-label={`Operator for ${name}`}
-          title={CHOICES[choice].words}
+          title={wordsOf(choice, type)}
           value={choice}
           onChange={(event) => {
             const next = { choice: event.currentTarget.value as Choice, text };
@@ -106,7 +107,7 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
         >
           {choices.map((one) => (
             <option key={one} value={one}>
-              {CHOICES[one].words}
+              {wordsOf(one, type)}
             </option>
           ))}
         </select>
@@ -148,7 +149,7 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
       )}
       {!takesValue(choice) && (
         <button type="button" class="data-filter-null" onClick={() => onChange([])} title="Remove filter">
-          {CHOICES[choice].words} ×
+          {wordsOf(choice, type)} ×
         </button>
       )}
       {error && <Why id={why} text={error} />}

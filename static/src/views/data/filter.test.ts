@@ -42,12 +42,19 @@ describe("filter field", () => {
     ["timestamp", "starts_with", "2013-0", ["c:starts_with:2013-0"]],
     ["timestamptz", "ge", "2013-01-31T05:00:00Z", ["c:ge:2013-01-31T05:00:00Z"]],
     ["decimal(10,2)", "lt", "12.50", ["c:lt:12.50"]],
+    ["int64", "eq", "1,234", ["c:eq:1234"]],
+    ["date", "between", "01.03.2024 - 31.05.2024", ["c:ge:2024-03-01", "c:le:2024-05-31"]],
+    ["date", "between", "3/1/2024 \u2013 5/31/2024", ["c:ge:2024-03-01", "c:le:2024-05-31"]],
+    ["timestamp", "between", "2024-03-01 .. 2024-05-31", ["c:ge:2024-03-01", "c:le:2024-05-31T23:59:59.999999"]],
+    ["timestamp", "gt", "2024-05-31", ["c:gt:2024-05-31T23:59:59.999999"]],
   ])("of type %s with %s and %s gives %j", (type, choice, text, filters) =>
     expect(filtersOf("c", type, choice, text).map(printFilter)).toEqual(filters),
   );
   it("shows the expected form for a value of the wrong type", () => {
     expect(() => filtersOf("c", "int64", "eq", "1.5")).toThrow("found 1.5, expected a whole number");
-    expect(() => filtersOf("c", "date", "ge", "31.01.2013")).toThrow("a date like");
+    expect(() => filtersOf("c", "date", "ge", "31.02.2013")).toThrow("a date like");
+    expect(() => filtersOf("c", "date", "between", "2024-03-01 .. soon")).toThrow("found soon, expected a date like");
+    expect(() => filtersOf("c", "int64", "between", "9 .. 1")).toThrow("found 1, expected 9 or more");
     expect(() => filtersOf("c", "decimal(4,2)", "eq", "1,5")).toThrow("a number like");
   });
   it("shows the current filter", () => {
@@ -60,6 +67,10 @@ describe("filter field", () => {
       expect(fieldOf(filtersOf("c", "int64", choice, text))).toEqual({ choice, text, more: false });
     }
     expect(fieldOf([])).toBeUndefined();
+  });
+  it("shows a day whose times a filter includes as the day", () => {
+    const range = filtersOf("c", "timestamp", "between", "2024-03-01 .. 2024-05-31");
+    expect(fieldOf(range)?.text).toBe("2024-03-01 .. 2024-05-31");
   });
   it("starts with the usual comparison of its type", () => {
     expect(["string", "int8", "boolean", "timestamp", "json"].map((type) => choicesFor(type)[0])).toEqual([

@@ -6,6 +6,8 @@ import { Button } from "../../components/button";
 import { toast } from "../../components/toasts";
 import { routes, startFrom } from "../../browser/routes";
 
+const FAILED = "Couldn't create the dashboard";
+
 /** Creates a starter dashboard of the table and opens its draft. */
 export function MakeDashboard({ slug, table }: { slug: string; table: Table }) {
   const [, go] = useLocation();
@@ -15,10 +17,11 @@ export function MakeDashboard({ slug, table }: { slug: string; table: Table }) {
     try {
       const { freeNameOf } = await import("../../boards/make");
       const name = await freeNameOf(slug, table.name);
+      toast.resolved(FAILED);
       // The editor creates it, and shows that at once.
       go(`~${routes.editDashboard(slug, name)}`, { state: startFrom(table.name) });
     } catch (error) {
-      toast.failed("Couldn't create the dashboard", error);
+      toast.failed(FAILED, error);
       setBusy(false);
     }
   };

@@ -41,6 +41,7 @@ export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) 
     <Dialog
       title={`Row ${count(index + 1)}`}
       kind="drawer"
+      inUrl
       onClose={onClose}
       actions={
         <>

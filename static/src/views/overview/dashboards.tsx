@@ -3,6 +3,7 @@ import { LayoutDashboard } from "lucide-preact";
 import { Link } from "wouter-preact";
 import { dashboardsQuery } from "../../api/queries";
 import { BrokenBadge, BrokenReason, useDashboardProblems } from "../../boards/broken";
+import { useTitled } from "../../boards/titles";
 import { Section } from "../../components/page";
 import { Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
@@ -13,6 +14,7 @@ import { routes } from "../../browser/routes";
 export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
   const { data, isPending } = useQuery(dashboardsQuery(slug));
   const broken = useDashboardProblems(slug);
+  const titled = useTitled(slug, data?.dashboards);
   if (isPending && ran)
     return (
       <Section title="Dashboards">
@@ -26,14 +28,16 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
     <Section title="Dashboards" actions={all}>
       {none && <p class="secondary">No dashboards yet. Create one from a table.</p>}
       <ul class="overview-dashboards">
-        {data.dashboards.map(({ name, published, modified }) => (
+        {titled.map(({ name, title, published, modified }) => (
           <li key={name}>
             <Link
               class="card row"
               href={`~${published ? routes.dashboard(slug, name) : routes.editDashboard(slug, name)}`}
             >
               <LayoutDashboard aria-hidden="true" />
-              <span class="grow cut">{name}</span>
+              <span class="grow cut" title={name}>
+                {title}
+              </span>
               {!published && <Badge>draft</Badge>}
               <BrokenBadge problems={broken(name)} />
               <span class="secondary overview-when">

@@ -4,6 +4,7 @@ import { sendRaw } from "../../api/client";
 import { isDraft } from "../../api/drafts";
 import { IDLE_POLL_MS, client, keys, LIVE_MS } from "../../api/queries";
 import type { PipelineDetail } from "../../api/types";
+import { byTitle } from "../../api/titles";
 import type { RunMark } from "../../runs/bars";
 
 interface RecentRun {
@@ -66,8 +67,6 @@ export const needsAttention = (card: PipelineDetail): boolean =>
 
 const lastRun = ({ last_job }: PipelineDetail): string => last_job?.finished_at ?? last_job?.enqueued_at ?? "";
 
-const byName = (a: PipelineCard, b: PipelineCard): number => a.slug.localeCompare(b.slug);
-
 const ORDERS: Record<Sorting, (starred: ReadonlySet<string>) => (a: PipelineCard, b: PipelineCard) => number> = {
   starred: (starred) => (a, b) => Number(starred.has(b.slug)) - Number(starred.has(a.slug)),
   name: () => () => 0,
@@ -90,5 +89,5 @@ export function arranged(
       const text = `${card.slug} ${card.title ?? ""}`.toLowerCase();
       return words.every((word) => text.includes(word));
     })
-    .sort((a, b) => order(a, b) || byName(a, b));
+    .sort((a, b) => order(a, b) || byTitle(a, b));
 }

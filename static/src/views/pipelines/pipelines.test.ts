@@ -33,10 +33,11 @@ describe("pipeline cards", () => {
   ];
   const order = (...args: Parameters<typeof arranged> extends [unknown, ...infer R] ? R : never) =>
     arranged(cards, ...args).map(({ slug }) => slug);
-  it("are sorted by star, then by name", () => expect(order("", "starred", ["c"])).toEqual(["c", "a", "b"]));
+  it("are sorted by star, then by the title that they show", () =>
+    expect(order("", "starred", ["c"])).toEqual(["c", "b", "a"]));
   it("are sorted by last run", () => expect(order("", "last-run", [])).toEqual(["c", "a", "b"]));
   it("are sorted by rows, unknown ones last", () => expect(order("", "rows", [])).toEqual(["b", "c", "a"]));
-  it("are sorted with failing pipelines first", () => expect(order("", "troubled", [])).toEqual(["a", "b", "c"]));
+  it("are sorted with failing pipelines first", () => expect(order("", "troubled", [])).toEqual(["b", "a", "c"]));
   it("are found by words of slug and title", () => {
     expect(order("europe sales", "name", [])).toEqual(["a"]);
     expect(order("nothing", "name", [])).toEqual([]);

@@ -45,7 +45,7 @@ export function OtherPipelines({ slug, onInsert }: { slug: string; onInsert: (te
       {open.value && (
         <ul class="query-tables query-others-list">
           {found.slice(0, LISTED_MAX).map((one) => (
-            <Pipeline key={one.slug} slug={one.slug} onInsert={onInsert} />
+            <Pipeline key={one.slug} slug={one.slug} title={one.title} onInsert={onInsert} />
           ))}
           {found.length === 0 && <li class="query-none dim">No matching pipelines.</li>}
           {found.length > LISTED_MAX && (
@@ -57,7 +57,15 @@ export function OtherPipelines({ slug, onInsert }: { slug: string; onInsert: (te
   );
 }
 
-function Pipeline({ slug, onInsert }: { slug: string; onInsert: (text: string) => void }) {
+function Pipeline({
+  slug,
+  title,
+  onInsert,
+}: {
+  slug: string;
+  title?: string | null;
+  onInsert: (text: string) => void;
+}) {
   const open = useSignal(false);
   const { data, error } = useQuery({ ...tablesQuery(slug), enabled: open.value });
   const tables = data?.tables.filter(({ system }) => !system);
@@ -71,7 +79,10 @@ function Pipeline({ slug, onInsert }: { slug: string; onInsert: (text: string) =
         onClick={() => (open.value = !open.value)}
       >
         {open.value ? <ChevronDown /> : <ChevronRight />}
-        <span class="cut">{slug}</span>
+        <span class="cut">
+          {title || slug}
+          {title && <code class="dim"> {slug}</code>}
+        </span>
       </button>
       {open.value && (
         <ul class="query-columns">

@@ -37,6 +37,32 @@ export interface Range {
   end: string;
 }
 
+const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** Days of a relative range, as the service resolves it. `today`: in milliseconds. */
+export function daysOfRange(name: string, today = Date.now()): Range | undefined {
+  const now = new Date(today);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  const start = Date.UTC(year, month, now.getUTCDate());
+  const spans: Record<string, number> = { month: 1, quarter: 3, year: 12 };
+  const last = /^last_(\d+)_days$/.exec(name);
+  const range = (from: number, to: number): Range => ({ start: dayText(from), end: dayText(to) });
+  if (last) return range(start - (Number(last[1]) - 1) * DAY_MS, start);
+  if (name === "today") return range(start, start);
+  if (name === "yesterday") return range(start - DAY_MS, start - DAY_MS);
+  const [which, unit = ""] = name.split("_");
+  const back = which === "last" ? 1 : which === "this" ? 0 : undefined;
+  if (back === undefined) return undefined;
+  if (unit === "week") {
+    const monday = start - ((now.getUTCDay() + 6) % 7) * DAY_MS - back * 7 * DAY_MS;
+    return range(monday, monday + 6 * DAY_MS);
+  }
+  const months = spans[unit];
+  if (months === undefined) return undefined;
+  const first = Math.floor(month / months) * months - back * months;
+  return range(Date.UTC(year, first), Date.UTC(year, first + months) - DAY_MS);
+}
+
 const daysOf = ({ start, end }: Range): number => Math.round((day(end) - day(start)) / DAY_MS) + 1;
 
 /** Days between a range and the one it is compared with. */

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { labelsBelow, labelsBeside } from "./labels";
+import { optionOf } from "./option";
+import { shapeOf } from "./shape";
+import type { ChartTheme } from "./theme";
+
+const measure = (text: string) => text.length * 7;
+const products = ["Käsekuchen", "Kaffee 1kg", "Honig", "Müsli", "Gemüsebrühe", "Weißbier", "Apfelsaft", "Brötchen"];
+const below = (texts: string[], length: number) => labelsBelow(texts, { length, depth: 250, measure });
+
+describe("labels below an axis", () => {
+  it("stay level where they fit, also in two lines", () => {
+    expect(below(["Nord", "Süd"], 300)).toMatchObject({ texts: ["Nord", "Süd"], rotate: 0, isSparse: false });
+    expect(below(["United Air Lines", "Delta"], 180)).toMatchObject({
+      texts: ["United Air\nLines", "Delta"],
+      rotate: 0,
+    });
+  });
+  it.each([
+    [320, 45],
+    [140, 90],
+  ])("turn on an axis of %d px, so that all of few are shown", (length, rotate) =>
+    expect(below(products, length)).toMatchObject({ texts: products, rotate, isSparse: false }),
+  );
+  it("leave some out only where hundreds stand side by side", () => {
+    const many = Array.from({ length: 200 }, (_, at) => `Customer ${at}`);
+    expect(below(many, 600)).toMatchObject({ rotate: 0, isSparse: true });
+  });
+});
+
+it("labels beside an axis are all shown if there is a line for each", () => {
+  expect(labelsBeside(products, { length: 160, depth: 400 })).toMatchObject({ isSparse: false, width: 140 });
+  expect(labelsBeside(products, { length: 80, depth: 340 }).isSparse).toBe(true);
+});
+
+describe("a bar chart", () => {
+  const look = {
+    series: ["#000"],
+    width: 330,
+    height: 260,
+    measure,
+    ramp: ["", ""],
+    ways: ["", "", ""],
+  } as unknown as ChartTheme;
+  const columns = [
+    { name: "product", type: "string" },
+    { name: "revenue", type: "int64" },
+  ];
+  const rows = products.map((name, at) => [name, at]);
+  it.each([false, true])("of few names labels every bar (horizontal: %s)", (horizontal) => {
+    const spec = { type: "bar" as const, x: { field: "product" }, y: [{ field: "revenue" }], horizontal };
+    const shape = shapeOf(spec, columns, rows);
+    if (shape.kind === "none") throw new Error(shape.why);
+    const option = optionOf(shape, spec, look) as Record<"xAxis" | "yAxis", { axisLabel: object }>;
+    expect(option[horizontal ? "yAxis" : "xAxis"].axisLabel).toMatchObject({ interval: 0, hideOverlap: false });
+  });
+});
