@@ -380,10 +380,10 @@ test("a pipeline is renamed, and deleted after its slug is typed", async ({ page
   await opened(page, "config-old");
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Rename…" }).click();
-  await page.getByLabel("New slug").fill("config-taken");
+  await page.getByLabel("Slug").fill("config-taken");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(page.getByRole("alert")).toContainText("Choose another name.");
-  await page.getByLabel("New slug").fill("config-new");
+  await page.getByLabel("Slug").fill("config-new");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(page).toHaveURL(/\/p\/config-new\/config/);
   await expect(page.getByRole("textbox", { name: "Config of config-new" })).toContainText('"version"');
@@ -410,13 +410,17 @@ test("the history shows what each save changed, and an earlier version is restor
   await expect(dialog.getByLabel("Changes: Version 3")).toContainText("Second");
   await expect(dialog.getByRole("button", { name: "Restore…" })).toBeDisabled();
   await versions.nth(1).click();
-  await dialog.getByRole("combobox").selectOption({ label: "the stored config" });
-  await expect(dialog.getByLabel("Changes: Stored config")).toContainText("Second");
+  await dialog.getByRole("combobox").selectOption({ label: "the current version" });
+  await expect(dialog.getByLabel("Changes: Current version")).toContainText("Second");
   await expectAccessible(page);
 
   await dialog.getByRole("button", { name: "Restore version 2…" }).click();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("Config saved", { exact: true })).toBeVisible();
+  const notice = page.getByText("Config saved. It applies from the next run.");
+  await expect(notice).toBeVisible();
+  await api.run("config-history");
+  await expect(notice).toBeHidden();
   expect((await stored(api, "config-history")).title).toBe("config-history");
   await page.getByRole("button", { name: "History" }).click();
   await expect(versions.first()).toHaveText(/Version 4current.*Version 2 restored/);

@@ -302,3 +302,52 @@ test("hostile texts in cells and headers are shown as text", async ({ page, api 
   expect(dialogs).toEqual([]);
   await expect(page.locator("#app script, #app iframe, #app object, #app img[onerror]")).toHaveCount(0);
 });
+
+test("sources are deleted with what tables lose, and their upload is no longer said to be loaded", async ({
+  page,
+  api,
+}) => {
+  const columns = [{ name: "id", type: "int64" }];
+  await api.pipeline(
+    "src-delete",
+    {
+      version: 1,
+      auto_run: false,
+      mappings: [
+        { table: "orders", files: ["*.csv"], columns },
+        { table: "all_orders", files: ["*.csv"], when_removed: "keep_rows", columns },
+      ],
+    },
+    { "a.csv": "id\n1\n2\n", "b.csv": "id\n3\n" },
+  );
+  await page.goto("/p/src-delete/data/orders?tab=sources");
+  await expect(page.getByRole("button", { name: "Delete…" })).toBeDisabled();
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload", exact: true }).click();
+  await (await chooser).setFiles([{ name: "c.csv", mimeType: "text/csv", buffer: Buffer.from("id\n4\n5\n6\n") }]);
+  await page.getByRole("dialog", { name: "Add c.csv" }).getByLabel("Table").selectOption("orders");
+  await page.getByRole("dialog", { name: "Add c.csv" }).getByRole("button", { name: "Upload" }).click();
+  const uploads = page.getByRole("region", { name: "Uploads" });
+  await expect(uploads).toContainText("Run the pipeline to load");
+  await api.run("src-delete");
+  await expect(uploads).toContainText("3 rows loaded into orders");
+
+  await page.getByLabel("Select a.csv").check();
+  await page.getByLabel("Select c.csv").check();
+  await expect(page.getByText("2 files selected")).toBeVisible();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete 2 files" });
+  await expect(dialog.getByText("orders loses 5 rows of 2 files", { exact: true })).toBeVisible();
+  await expect(
+    dialog.getByText(/all_orders keeps 5 rows of 2 files, because of when_removed: keep_rows/),
+  ).toBeVisible();
+  await expect(dialog.getByText(/Automatic runs of src-delete are off/)).toBeVisible();
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+  await expect(dialog).toBeHidden();
+  await expect(uploads).toContainText("Deleted from the lake since.");
+  await expect(page.getByText(/5 rows are from 2 deleted CSVs/)).toBeVisible();
+  await api.run("src-delete");
+  await expect(page.getByRole("row", { name: /a\.csv/ })).toHaveCount(0);
+  await expect(page.getByRole("row", { name: /b\.csv/ })).toBeVisible();
+});

@@ -31,7 +31,7 @@ async function drop(page: Page, name: string, text: string): Promise<void> {
     },
     [name, text] as const,
   );
-  const zone = page.locator(".drop-zone").filter({ hasText: "Drop a CSV here" });
+  const zone = page.locator(".drop-zone").filter({ hasText: "Drop CSVs here" });
   await zone.dispatchEvent("dragenter", { dataTransfer: transfer });
   await expect(page.locator(".drop-over")).toBeVisible();
   await zone.dispatchEvent("drop", { dataTransfer: transfer });
@@ -110,7 +110,7 @@ test("a CSV chosen by file dialog is proposed like a dropped one", async ({ page
   try {
     await logIn(page, site);
     const choosing = page.waitForEvent("filechooser");
-    await page.getByRole("button", { name: "Choose a CSV" }).click();
+    await page.getByRole("button", { name: "Choose CSVs" }).click();
     const rows = Array.from({ length: 40 }, (_, at) => `${at},${String.fromCharCode(97 + (at % 5))}`);
     await (
       await choosing

@@ -144,7 +144,7 @@ test.describe("a pipeline from a CSV", () => {
     await page.getByLabel("Delimiter").selectOption('";"');
     await expect(page.getByLabel("Name of a,b")).toBeVisible();
     await page.getByRole("button", { name: "Cancel" }).click();
-    await expect(page.getByRole("heading", { name: "Drop a CSV here", exact: true })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Drop CSVs here", exact: true })).toBeVisible();
     await expect.poll(() => samples(api)).toEqual(before);
   });
 
@@ -160,7 +160,7 @@ test.describe("a pipeline from a CSV", () => {
       if (name === "empty.csv") await page.getByRole("button", { name: "Choose another file" }).click();
     }
     await page.getByRole("button", { name: "Choose another file" }).click();
-    await expect(page.getByRole("heading", { name: "Drop a CSV here", exact: true })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Drop CSVs here", exact: true })).toBeVisible();
   });
 
   test("can start from a file in the lake", async ({ page, api }) => {

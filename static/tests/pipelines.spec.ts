@@ -22,7 +22,7 @@ test("an empty workspace leads to the sample, whose first run is shown live", as
     const login = await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
     expect(login.status()).toBe(200);
     await page.goto(site.url);
-    await expect(page.getByRole("heading", { name: "Drop a CSV here", exact: true })).toBeVisible();
+    await expect(page.getByRole("heading", { name: "Drop CSVs here", exact: true })).toBeVisible();
     await expectAccessible(page);
     await page
       .getByLabel("CSV files")
@@ -86,11 +86,31 @@ test("a renamed pipeline keeps its star", async ({ page, api }) => {
   await page.goto("/");
   await card(page, "ren-before").getByRole("button", { name: "Star this pipeline" }).click();
   await choose(page, "ren-before", "Rename…");
-  await page.getByLabel("New slug").fill("ren-after");
+  await page.getByLabel("Slug").fill("ren-after");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(card(page, "ren-after")).toBeVisible();
   await expect(card(page, "ren-before")).toHaveCount(0);
   await expect(card(page, "ren-after").getByRole("button", { name: "Unstar this pipeline" })).toBeVisible();
+});
+
+test("the dialog that renames a pipeline changes its title, too", async ({ page, api }) => {
+  await api.pipeline("titled", CONFIG, { "a.csv": "id\n1\n" });
+  await page.goto("/p/titled/config");
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Rename…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rename titled" });
+  await expect(dialog.getByRole("button", { name: "Rename" })).toBeDisabled();
+  await dialog.getByLabel("Title").fill("Orders of the shop");
+  await expectAccessible(page);
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { name: "Orders of the shop" })).toBeVisible();
+  await expect(page.getByRole("textbox", { name: "Config of titled" })).toContainText("Orders of the shop");
+  const { versions } = await api.get<{ versions: unknown[] }>("/api/p/titled/config/versions");
+  expect(versions.length).toBeGreaterThan(1);
+  expect(await api.get("/api/p/titled/config")).toMatchObject({
+    title: "Orders of the shop",
+    mappings: CONFIG.mappings,
+  });
 });
 
 test("a slug that the service refuses is reported at its field", async ({ page, api, watch }) => {
@@ -99,10 +119,10 @@ test("a slug that the service refuses is reported at its field", async ({ page, 
   await api.post("/api/pipelines", { slug: "taken-b" });
   await page.goto("/");
   await choose(page, "taken-a", "Rename…");
-  await page.getByLabel("New slug").fill("taken-b");
+  await page.getByLabel("Slug").fill("taken-b");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(page.getByRole("alert")).toContainText("taken-b");
-  await expect(page.getByLabel("New slug")).toHaveValue("taken-b");
+  await expect(page.getByLabel("Slug")).toHaveValue("taken-b");
 });
 
 test("deleting lists what is lost and requires the slug", async ({ page, api }) => {
@@ -136,7 +156,7 @@ test("renaming and deleting wait for a run in progress", async ({ page, api, wat
   await page.goto("/");
   await choose(page, "busy", "Rename…");
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("New slug").fill("busy-after");
+  await dialog.getByLabel("Slug").fill("busy-after");
   await dialog.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(dialog.getByText("A run is in progress. The pipeline will be renamed when the run ends.")).toBeVisible();
   await expect(card(page, "busy-after")).toBeVisible();

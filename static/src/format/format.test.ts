@@ -29,7 +29,7 @@ describe("times", () => {
   const now = new Date("2026-01-31T12:00:00Z");
   const before = (seconds: number) => ago(new Date(now.getTime() - seconds * 1000), now);
 
-  it("within the last seconds are shown as now", () => expect(before(4)).toBe("now"));
+  it("within the last seconds fit into sentences", () => expect(before(4)).toBe("just now"));
   it("are relative for a month", () => {
     expect(before(61)).toMatch(/1/);
     expect(before(29 * 86_400)).toMatch(/29/);

@@ -13,6 +13,8 @@ describe("slugs", () => {
   ])("can't be %j", (slug, fault) => expect(slugFault(slug)).toBe(fault));
   it.each([
     ["Daily sales (EU)", "daily-sales-eu"],
+    ["shop_2024-03", "shop-2024-03"],
+    ["__daily__sales__", "daily-sales"],
     ["Übersicht", "ubersicht"],
     ["  --  ", ""],
     ["日本", ""],

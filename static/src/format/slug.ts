@@ -15,12 +15,12 @@ export function slugFault(slug: string, noun = "slug"): string | undefined {
   return undefined;
 }
 
-/** Makes a slug from other text: `Daily sales (EU)` becomes `daily-sales-eu`. */
+/** Makes a slug from other text, with one separator: `Daily sales_2024-03 (EU)` becomes `daily-sales-2024-03-eu`. */
 export function slugFrom(text: string): string {
   const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   return plain
-    .replace(/[^a-z0-9_]+/g, "-")
-    .replace(/^[-_]+/, "")
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+/, "")
     .slice(0, SLUG_CHARACTERS_MAX)
     .replace(/-+$/, "");
 }

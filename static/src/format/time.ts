@@ -10,11 +10,11 @@ const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short"
 const minute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
-/** `2 min. ago`, `in 5 sec.`; a date after a month. */
+/** `just now`, `2 min. ago`, `in 5 sec.`; a date after a month. */
 export function ago(time: Date, now: Date): string {
   const seconds = Math.round((time.getTime() - now.getTime()) / 1000);
   const size = Math.abs(seconds);
-  if (size < 5) return "now";
+  if (size < 5) return "just now";
   if (size < MINUTE_S) return relative.format(seconds, "second");
   if (size < HOUR_S) return relative.format(Math.trunc(seconds / MINUTE_S), "minute");
   if (size < DAY_S) return relative.format(Math.trunc(seconds / HOUR_S), "hour");

@@ -1,8 +1,9 @@
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { api, ask } from "../api/client";
+import { saveTitle } from "../api/config";
 import { holding } from "../api/held";
-import { dashboardsQuery, keys, savedQueriesQuery, tablesQuery } from "../api/queries";
+import { dashboardsQuery, keys, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { renameStar } from "../api/settings";
 import { walk, type WalkResult } from "../api/walk";
 import { useWhenIdle } from "../api/when-idle";
@@ -46,39 +47,54 @@ async function leaving<T>(
   );
 }
 
-/** Renames a pipeline's slug. `onDone`: the rename has completed. */
+/** Longest title that a config may have. */
+const TITLE_CHARS_MAX = 200;
+
+/** Changes a pipeline's title and slug. `onDone`: the slug has changed. */
 export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (name: string) => void }) {
   const cache = useQueryClient();
+  const { data: listed } = useQuery(pipelinesQuery());
+  const detail = listed?.pipelines.find((one) => one.slug === slug);
+  const before = detail?.title ?? "";
+  const [typed, setTyped] = useState<string>();
+  const title = typed ?? before;
   const [name, setName] = useState(slug);
   const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<string>();
+  const [refused, setRefused] = useState<{ of: "title" | "slug"; text: string }>();
   const { waiting, whenIdle } = useWhenIdle();
   const fault = name === slug ? undefined : slugFault(name);
-  const ready = name !== slug && fault === undefined;
+  const retitled = typed !== undefined && title.trim() !== before;
+  const ready = (name !== slug || retitled) && fault === undefined;
+  const move = () =>
+    whenIdle(() =>
+      leaving(
+        cache,
+        slug,
+        () => ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } })),
+        async () => {
+          await renameStar(cache, slug, name).catch(() => undefined);
+          toast.done(`Renamed ${slug} to ${name}`);
+          onDone(name);
+          void cache.invalidateQueries({ queryKey: keys.settings });
+        },
+      ),
+    );
   const rename = async () => {
     setBusy(true);
     setRefused(undefined);
+    let of: "title" | "slug" = "title";
     try {
-      const path = { slug };
-      const body = { newSlug: name };
-      await whenIdle(() =>
-        leaving(
-          cache,
-          slug,
-          () => ask(api.PATCH("/api/pipelines/{slug}", { params: { path }, body })),
-          async () => {
-            await renameStar(cache, slug, name).catch(() => undefined);
-            toast.done(`Renamed ${slug} to ${name}`);
-            onDone(name);
-            void cache.invalidateQueries({ queryKey: keys.settings });
-          },
-        ),
-      );
+      if (retitled) await saveTitle(slug, title.trim());
+      of = "slug";
+      if (name !== slug) return await move();
+      toast.done("Title changed");
+      onClose();
     } catch (error) {
-      setRefused(withRemedy(error));
+      setRefused({ of, text: withRemedy(error) });
       setBusy(false);
     }
   };
+  const errorOf = (field: "title" | "slug") => (refused?.of === field ? refused.text : undefined);
   return (
     <Confirm
       title={`Rename ${slug}`}
@@ -96,22 +112,39 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
         }}
       >
         <TextField
-          label="New slug"
-          class="mono"
+          label="Title"
           autofocus
+          value={title}
+          maxLength={TITLE_CHARS_MAX}
+          disabled={detail?.config === "missing"}
+          placeholder={slug}
+          error={errorOf("title")}
+          hint="Shown in lists and above the views; nothing else depends on it"
+          onInput={(event) => {
+            setTyped(event.currentTarget.value);
+            setRefused(undefined);
+          }}
+        />
+        <TextField
+          label="Slug"
+          class="mono"
           value={name}
-          error={refused ?? fault}
+          error={errorOf("slug") ?? fault}
           hint={SLUG_HINT}
           onInput={(event) => {
             setName(event.currentTarget.value);
             setRefused(undefined);
           }}
         />
-        <p class="secondary">
-          Renames the folders of its files and tables too; the title stays the same. Links with the old slug will stop
-          working, and programs that upload to <code>pipelines/{slug}/</code> must use the new folder. Renaming a large
-          pipeline takes a while.
-        </p>
+        {name !== slug && (
+          <p class="secondary">
+            A new slug renames the folders of its files and tables too. Links with the old slug will stop working, and
+            programs that upload to <code>pipelines/{slug}/</code> must use the new folder. Renaming a large pipeline
+            takes a while.
+          </p>
+        )}
+        {/* Submits on Enter although there are two fields. */}
+        <button type="submit" hidden />
         {waiting && <Note>A run is in progress. The pipeline will be renamed when the run ends.</Note>}
       </form>
     </Confirm>

@@ -3,7 +3,8 @@ import { useQuery } from "@tanstack/preact-query";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { isPaused, pausesQuery } from "../api/pauses";
-import { jobQuery, jobsQuery, LIVE_MS, pipelinesQuery, statusQuery } from "../api/queries";
+import { api, ask } from "../api/client";
+import { IDLE_POLL_MS, jobQuery, jobsQuery, LIVE_MS, pipelinesQuery, statusQuery } from "../api/queries";
 import type { Job } from "../api/types";
 import { connection } from "../api/connection";
 import { session } from "../api/session";
@@ -84,8 +85,32 @@ function Outcomes() {
   );
 }
 
+/** Uploads whose files are looked for in the lake, since they may have been deleted. */
+const LOOKED_FOR_MAX = 20;
+
+/** Those of a pipeline's uploaded files that are still in the lake; all while that isn't known. */
+function useStored(slug: string, keys: string[]): string[] {
+  const { data: gone } = useQuery({
+    queryKey: ["lake", "gone", slug, keys],
+    queryFn: async () => {
+      const found = await Promise.all(
+        keys.map(async (key) => {
+          const prefix = `pipelines/${slug}/${key}`;
+          const { files } = await ask(api.GET("/api/lake", { params: { query: { prefix, limit: 1 } } }));
+          return files[0]?.key === prefix;
+        }),
+      );
+      return keys.filter((_, at) => found[at] === false);
+    },
+    enabled: keys.length <= LOOKED_FOR_MAX,
+    refetchInterval: IDLE_POLL_MS,
+  });
+  return gone === undefined ? keys : keys.filter((key) => !gone.includes(key));
+}
+
 /** Outcome of the uploaded files of a pipeline: loaded, failed, or read by no table. `of`: their names, if shown. */
-function Outcome({ slug, keys, of }: { slug: string; keys: string[]; of: string | undefined }) {
+function Outcome({ slug, keys: uploaded, of }: { slug: string; keys: string[]; of: string | undefined }) {
+  const keys = useStored(slug, uploaded);
   const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: LIVE_MS });
   const { data: listed } = useQuery(pipelinesQuery());
   const last = status?.last_job?.status === "completed" ? status.last_job.job_id : undefined;
@@ -99,7 +124,12 @@ function Outcome({ slug, keys, of }: { slug: string; keys: string[]; of: string 
   if (job && hasRead(job, keys) && runs.current.at(-1)?.job_id !== job.job_id) runs.current.push(job);
   if (!status || (last !== undefined && isPending)) return null;
   const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
-  const { tone, text, job: failed, rejected } = outcomeOf({ status, keys, autoRun, paused, runs: runs.current });
+  const {
+    tone,
+    text,
+    job: failed,
+    rejected,
+  } = outcomeOf({ status, uploaded: uploaded.length, keys, autoRun, paused, runs: runs.current });
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
       {of !== undefined && <strong>{of}: </strong>}

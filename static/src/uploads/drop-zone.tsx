@@ -30,7 +30,7 @@ export function DropZone({
   return (
     <div class={`drop-zone ${large ? "large" : ""}`}>
       <FileUp aria-hidden="true" />
-      <h2>Drop a CSV here</h2>
+      <h2>Drop CSVs here</h2>
       <p class="secondary">{children}</p>
       <div class="row wrap">
         <Button variant="primary" onClick={() => chooser.current?.click()}>

@@ -47,6 +47,16 @@ describe("an uploaded file", () => {
       job: "f",
     });
   });
+  it("isn't said to be loaded once it was deleted", () => {
+    const facts = { status: status(orders()), autoRun: true, runs: [run({ rows_written: 4 })] };
+    expect(outcomeOf({ ...facts, keys: [], uploaded: 1 })).toEqual({
+      tone: "ok",
+      text: "Deleted from the lake since.",
+    });
+    expect(outcomeOf({ ...facts, keys: [KEY], uploaded: 2 }).text).toBe(
+      "4 rows loaded into orders. 1 file was deleted since.",
+    );
+  });
   it("waits while runs are paused", () => {
     const waiting = status(orders({ pending: files(KEY), untried: files(KEY) }), { active: true });
     expect(outcomeOf({ status: waiting, keys: [KEY], autoRun: true, paused: true })).toEqual({

@@ -17,8 +17,10 @@ interface Outcome {
 
 interface Facts {
   status: PipelineStatus;
-  /** Uploaded files, relative to the pipeline's folder. */
+  /** Uploaded files that are still in the lake, relative to the pipeline's folder. */
   keys: readonly string[];
+  /** Number of uploaded files, also of those that were deleted since; unset: none was. */
+  uploaded?: number;
   /** Whether new files start a run. */
   autoRun: boolean;
   /** Whether runs are paused, and none is in progress. */
@@ -83,7 +85,16 @@ export function nextRunText({
   return "A run starts 5 seconds after the last upload.";
 }
 
-export function outcomeOf({ status, keys, autoRun, paused = false, runs = [] }: Facts): Outcome {
+export function outcomeOf(facts: Facts): Outcome {
+  const { keys, uploaded = keys.length } = facts;
+  const gone = uploaded - keys.length;
+  if (gone === 0) return outcomeOfStored(facts);
+  if (keys.length === 0) return { tone: "ok", text: "Deleted from the lake since." };
+  const outcome = outcomeOfStored(facts);
+  return { ...outcome, text: `${outcome.text} ${counted(gone, "file was", "files were")} deleted since.` };
+}
+
+function outcomeOfStored({ status, keys, autoRun, paused = false, runs = [] }: Facts): Outcome {
   const own = (files: { first: string[] }) => files.first.filter((key) => keys.includes(key));
   const unread = own(status.not_read).length;
   if (unread > 0) return { tone: "warn", text: `${counted(unread, "CSV")} not read by any table.` };

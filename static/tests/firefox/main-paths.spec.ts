@@ -6,7 +6,7 @@ test("a login, a CSV in the wizard, and its rows", async ({ ui }, info) => {
   await ui.sees("Turn CSVs into tables");
   const csv = info.outputPath("sales.csv");
   await writeFile(csv, CSV);
-  const [chooser] = await Promise.all([ui.page.waitForFileChooser({ timeout: 30_000 }), ui.press("Choose a CSV")]);
+  const [chooser] = await Promise.all([ui.page.waitForFileChooser({ timeout: 30_000 }), ui.press("Choose CSVs")]);
   await chooser.accept([csv]);
   await ui.isAt(/\/new$/);
   await ui.sees("5 columns");

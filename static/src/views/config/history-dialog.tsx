@@ -122,7 +122,7 @@ export function HistoryDialog({ slug, current, dirty, onRestore, onClose }: Prop
                 onChange={(event) => setAgainst(event.currentTarget.value === "current" ? "current" : "previous")}
               >
                 <option value="previous">{before ? nameOf(before).toLowerCase() : firstText(shown)}</option>
-                {!shown.current && <option value="current">the stored config</option>}
+                {!shown.current && <option value="current">the current version</option>}
               </select>
             </label>
             {failure ? (
@@ -142,7 +142,7 @@ export function HistoryDialog({ slug, current, dirty, onRestore, onClose }: Prop
                   before={older}
                   after={newer}
                   beforeName={withCurrent ? nameOf(shown) : "Before"}
-                  afterName={withCurrent ? "Stored config" : nameOf(shown)}
+                  afterName={withCurrent ? "Current version" : nameOf(shown)}
                   height={DIFF_PX}
                 />
               </div>

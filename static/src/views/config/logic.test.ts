@@ -5,7 +5,7 @@ import { formatted, syntaxProblem } from "./format";
 import { matcher } from "../../uploads/globs";
 import { freeName, insertMapping } from "./insert";
 import { chosen, conflictsOf, merge } from "./merge";
-import { nextRun, outlook, outlookText, type Outlook } from "./outlook";
+import { isApplied, nextRun, outlook, outlookText, type Outlook } from "./outlook";
 import type { PipelineStatus, TableStatus } from "../../api/types";
 
 describe("formatting", () => {
@@ -264,4 +264,13 @@ describe("the failure of a dry run", () => {
       rest: "correct the files or the mapping",
     });
   });
+});
+
+it("a saved config is applied by a run that starts later and completes", () => {
+  const job = (id: string, status: "queued" | "running" | "completed" | "failed") => ({ job_id: id, status });
+  const before = new Set(["a", "b"]);
+  expect(isApplied([job("b", "completed"), job("a", "completed")], before)).toBe(false);
+  expect(isApplied([job("c", "running"), job("b", "completed")], before)).toBe(false);
+  expect(isApplied([job("c", "failed")], before)).toBe(false);
+  expect(isApplied([job("d", "failed"), job("c", "completed")], before)).toBe(true);
 });

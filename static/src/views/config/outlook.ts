@@ -4,7 +4,7 @@
  * Follows the service's rule: a table is rebuilt if its definition changed, except for files, allowed rejects and
  * checks that only warn.
  */
-import type { PipelineStatus, TableStatus } from "../../api/types";
+import type { Job, PipelineStatus, TableStatus } from "../../api/types";
 import { counted } from "../../format/number";
 import { isSchema, propertiesOf, type Schema } from "../../components/editor/schema";
 
@@ -155,3 +155,7 @@ export function outlookText(one: Outlook): string {
       return "is no longer in the config; it is kept until a clean run deletes it.";
   }
 }
+
+/** Whether a run that started after a save has completed. `before`: the jobs that had started by then. */
+export const isApplied = (jobs: readonly Pick<Job, "job_id" | "status">[], before: ReadonlySet<string>): boolean =>
+  jobs.some(({ job_id: id, status }) => status === "completed" && !before.has(id));

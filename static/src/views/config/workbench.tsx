@@ -13,7 +13,7 @@ import {
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { keys } from "../../api/queries";
+import { isActive, jobsQuery, keys } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Editor, pointerRange, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
@@ -36,7 +36,7 @@ import { formatted, syntaxProblem } from "./format";
 import { HistoryDialog } from "./history-dialog";
 import { insertMapping } from "./insert";
 import { MergeDialog } from "./merge-dialog";
-import { outlook } from "./outlook";
+import { isApplied, outlook } from "./outlook";
 import { Problems } from "./problems";
 import { SaveDialog } from "./save-dialog";
 import { schemaQuery } from "./service";
@@ -178,7 +178,10 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const cache = useQueryClient();
   const schema = useQuery(schemaQuery()).data;
   const [over, setOver] = useState<Over>();
-  const [saved, setSaved] = useState(false);
+  const { data: listed } = useQuery(jobsQuery(slug));
+  // Jobs that had started when the config was saved, so that they don't apply it.
+  const [startedBefore, setStartedBefore] = useState<ReadonlySet<string>>();
+  const saved = startedBefore !== undefined && !isApplied(listed?.jobs ?? [], startedBefore);
   const [restores, setRestores] = useState<number>();
   const [search, put] = useQueryParams();
   const [editor, setEditor] = useState<EditorHandle>();
@@ -218,7 +221,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const stored = async (now: Stored) => {
     await known(now, () => draft.saved(now));
     setOver(undefined);
-    setSaved(true);
+    setStartedBefore(new Set(listed?.jobs.filter(({ status }) => status !== "queued").map(({ job_id: id }) => id)));
     setRestores(undefined);
     toast.done("Config saved");
     void cache.invalidateQueries({ queryKey: keys.pipelines });
@@ -249,8 +252,8 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
       <Notices
         draft={draft}
         saved={saved}
-        running={running}
-        onRun={() => void run(false).then(() => setSaved(false))}
+        running={running || (listed?.jobs.some(isActive) ?? false)}
+        onRun={() => void run(false)}
         onMerge={() => setOver("merge")}
         onRestore={() => setOver("merge")}
       />

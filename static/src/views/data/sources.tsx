@@ -1,12 +1,18 @@
 import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { Trash2 } from "lucide-preact";
+import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { lineageQuery } from "../../api/queries";
 import type { LineageSource, Table } from "../../api/types";
+import { Button } from "../../components/button";
 import { Badge } from "../../components/status";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
-import { bytes, count } from "../../format/number";
+import { bytes, count, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { nameOf } from "../../uploads/keys";
+import { DeleteDialog } from "../../uploads/delete-dialog";
+import type { Entry } from "../../uploads/entries";
 import type { Address } from "./url-state";
 import { Pager } from "./pager";
 import { LINEAGE_PAGE } from "./partitions";
@@ -14,6 +20,8 @@ import { LINEAGE_PAGE } from "./partitions";
 /** Row counts by source: read = written + rejected + filtered. */
 export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, asOf, set } = address;
+  const [chosen, setChosen] = useState<ReadonlyMap<string, LineageSource>>(new Map());
+  const [deleting, setDeleting] = useState(false);
   const { data, error, refetch, isPlaceholderData } = useQuery({
     ...lineageQuery(slug, table.name, {
       limit: LINEAGE_PAGE,
@@ -37,13 +45,57 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
         Files that match the table's globs become its sources in the next run.
       </Empty>
     );
+  // Files of earlier versions may be gone.
+  const deletable = asOf ? [] : data.sources.filter(({ archived }) => !archived);
+  const choose = (sources: readonly LineageSource[], on: boolean) => {
+    const next = new Map(chosen);
+    for (const source of sources)
+      if (on) next.set(source.key, source);
+      else next.delete(source.key);
+    setChosen(next);
+  };
+  const meant = [...chosen.values()];
   return (
     <div class="data-page" aria-busy={isPlaceholderData}>
+      {deletable.length > 0 && (
+        <div class="row wrap data-sources-bar">
+          <span class="secondary grow" role="status">
+            {meant.length > 0
+              ? `${counted(meant.length, "file")} selected`
+              : "Select files to delete them from the lake, such as those that a corrected file replaces."}
+          </span>
+          <Button icon={<Trash2 />} disabled={meant.length === 0} onClick={() => setDeleting(true)}>
+            Delete…
+          </Button>
+        </div>
+      )}
+      {deleting && (
+        <DeleteDialog
+          entries={meant.map((source) => entryOf(slug, source))}
+          onClose={() => {
+            setDeleting(false);
+            setChosen(new Map());
+          }}
+        />
+      )}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Sources of ${table.name}`}>
         <table class="table stacks data-lineage">
           <thead>
             <tr>
-              <th>Source</th>
+              <th>
+                <span class="row">
+                  {!asOf && (
+                    <input
+                      type="checkbox"
+                      aria-label="Select all sources of this page"
+                      disabled={deletable.length === 0}
+                      checked={deletable.length > 0 && deletable.every(({ key }) => chosen.has(key))}
+                      onChange={(event) => choose(deletable, event.currentTarget.checked)}
+                    />
+                  )}
+                  Source
+                </span>
+              </th>
               <th class="num">Read</th>
               <th class="num">= Written</th>
               <th class="num">+ Rejected</th>
@@ -55,7 +107,14 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
           </thead>
           <tbody>
             {data.sources.map((source) => (
-              <SourceRow key={source.key} slug={slug} table={table.name} source={source} />
+              <SourceRow
+                key={source.key}
+                slug={slug}
+                table={table.name}
+                source={source}
+                chosen={asOf ? undefined : chosen.has(source.key)}
+                onChoose={(on) => choose([source], on)}
+              />
             ))}
           </tbody>
         </table>
@@ -71,21 +130,51 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   );
 }
 
-function SourceRow({ slug, table, source }: { slug: string; table: string; source: LineageSource }) {
+/** A source as the lake lists it. */
+const entryOf = (slug: string, { key, size, etag, read_at }: LineageSource): Entry => {
+  const file = { key: `pipelines/${slug}/${key}`, size, etag, modified: read_at };
+  return { kind: "file", key: file.key, name: nameOf(key), file };
+};
+
+function SourceRow({
+  slug,
+  table,
+  source,
+  chosen,
+  onChoose,
+}: {
+  slug: string;
+  table: string;
+  source: LineageSource;
+  /** Undefined: it can't be chosen. */
+  chosen: boolean | undefined;
+  onChoose: (on: boolean) => void;
+}) {
   const rejected = source.rows_rejected;
   return (
     <tr>
       <td>
-        {source.archived ? (
-          <>
-            {source.key}{" "}
-            <Badge tone="neutral" title="The CSV was removed from the lake. The table keeps its rows.">
-              archived
-            </Badge>
-          </>
-        ) : (
-          <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>
-        )}
+        <span class="row">
+          {chosen !== undefined && (
+            <input
+              type="checkbox"
+              aria-label={`Select ${source.key}`}
+              disabled={source.archived}
+              checked={chosen}
+              onChange={(event) => onChoose(event.currentTarget.checked)}
+            />
+          )}
+          {source.archived ? (
+            <>
+              {source.key}{" "}
+              <Badge tone="neutral" title="The CSV was removed from the lake. The table keeps its rows.">
+                archived
+              </Badge>
+            </>
+          ) : (
+            <Link href={`~${routes.source(slug, source.key)}`}>{source.key}</Link>
+          )}
+        </span>
       </td>
       <td class="num" data-label="Read">
         {count(source.rows_read)}

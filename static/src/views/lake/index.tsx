@@ -16,10 +16,12 @@ import { chosenFiles as chosenFiles, skippedMessage, type CollectedFiles } from 
 import { folderOf, joinKey, nameOf } from "../../uploads/keys";
 import { kept, EMPTY_SELECTION, type Selection } from "./selection";
 import { Crumbs } from "./crumbs";
-import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
+import { DeleteDialog } from "../../uploads/delete-dialog";
+import type { Entry } from "../../uploads/entries";
+import { FolderDialog, MoveDialog } from "./dialogs";
 import { isSource } from "../../uploads/source-names";
 import { useDropHandler } from "../../uploads/use-drop";
-import { entriesOf, levelQuery, matches, type Entry } from "./level";
+import { entriesOf, levelQuery, matches } from "./level";
 import { List } from "./list";
 import { Peek } from "./peek";
 import { strayAmong, StrayDialog } from "./stray";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LakeLevel } from "../../api/types";
-import { each } from "./bulk";
+import { each } from "../../uploads/bulk";
 import { kept, EMPTY_SELECTION, only, withRange, withStep, withToggled } from "./selection";
 import { entriesOf, matches } from "./level";
 import { extended, PIECE } from "./lines";

@@ -3,16 +3,10 @@ import { infiniteQueryOptions } from "@tanstack/preact-query";
 import { api, ask } from "../../api/client";
 import { isDraft } from "../../api/drafts";
 import { IDLE_POLL_MS, keys } from "../../api/queries";
-import type { LakeFile, LakeLevel } from "../../api/types";
-import { walk } from "../../api/walk";
-
-export type Entry =
-  { kind: "folder"; key: string; name: string } | { kind: "file"; key: string; name: string; file: LakeFile };
+import type { LakeLevel } from "../../api/types";
+import type { Entry } from "../../uploads/entries";
 
 const PAGE = 500;
-/** Maximum number of objects for recursive actions. */
-export const WALK_MAX = 100_000;
-
 export const levelQuery = (prefix: string) =>
   infiniteQueryOptions({
     queryKey: [...keys.lake(prefix), "level"],
@@ -60,12 +54,4 @@ export function matches(name: string, filter: string): boolean {
     .toLowerCase()
     .split(/\s+/)
     .every((word) => lower.includes(word));
-}
-
-/** All files in the entries, recursively. */
-export async function filesIn(entries: Entry[], signal?: AbortSignal): Promise<{ files: LakeFile[]; all: boolean }> {
-  const files = entries.flatMap((entry) => (entry.kind === "file" ? [entry.file] : []));
-  const folders = entries.flatMap((entry) => (entry.kind === "folder" ? [entry.key] : []));
-  const walked = await walk(folders, { files: WALK_MAX, ...(signal ? { signal } : {}) });
-  return { files: [...files, ...walked.files], all: walked.whole };
 }

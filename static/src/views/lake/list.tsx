@@ -6,7 +6,7 @@ import { bytes } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { isCsv } from "../../uploads/source-names";
 import { only, withRange, withStep, withToggled, type Selection } from "./selection";
-import type { Entry } from "./level";
+import type { Entry } from "../../uploads/entries";
 import { FileState } from "./state";
 import { useWindow } from "./window";
 

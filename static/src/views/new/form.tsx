@@ -85,7 +85,8 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
   const blocked = waiting
     ? undefined
     : (wanted.size === 0 && "Create at least one table.") ||
-      (twice && `Two tables are named ${twice}.`) ||
+      (twice &&
+        `${counted(names.filter((name) => name === twice).length, "table")} are named ${twice}. Rename them.`) ||
       (slugError && "Choose another slug.") ||
       [...wanted.values()]
         .map(({ blocked: why, draft }) => why && (all.length > 1 ? `${draft.table}: ${why}` : why))

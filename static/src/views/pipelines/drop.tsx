@@ -9,13 +9,14 @@ export function DropCsv({ large }: { large?: boolean }) {
   return (
     <DropZone
       large={large}
-      button="Choose a CSV"
+      button="Choose CSVs"
       onFiles={(files) => {
         droppedFiles.value = files;
         go(routes.fromCsv());
       }}
     >
-      We&apos;ll detect the delimiter, columns and types and show a preview. Nothing is created until you confirm.
+      One or several: files with the same columns become one table. We&apos;ll detect the delimiter, columns and types
+      and show a preview. Nothing is created until you confirm.
     </DropZone>
   );
 }

@@ -1,5 +1,5 @@
 /** Runs an action on many files, with limited concurrency. */
-import { asFailure, type ApiFailure } from "../../api/failure";
+import { asFailure, type ApiFailure } from "../api/failure";
 
 const CONCURRENCY_MAX = 3;
 
