@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { differInPeriod, isVersionName, sameRows } from "./versions";
+import { differInPeriod, isVersionName, sameRows, versionsAmong } from "./versions";
 
 describe("a name is of another version of a file", () => {
   it.each([
@@ -27,6 +27,10 @@ describe("a name is of another version of a file", () => {
     ["a.csv", "a.csv.gz"],
     ["a.csv", "a-part-001.csv"],
   ])("%s isn't one of %s", (name, other) => expect(isVersionName(name, other)).toBe(false));
+  it("among others", () =>
+    expect(versionsAmong(["2024-03.csv", "2024-03 v2.csv", "2024-04.csv"])).toEqual([
+      ["2024-03 v2.csv", "2024-03.csv"],
+    ]));
   it("periods of names differ", () => {
     expect(differInPeriod("shop_2024-03.csv", "shop_2024-04.csv")).toBe(true);
     expect(differInPeriod("export.csv", "shop_2024-04.csv")).toBe(false);

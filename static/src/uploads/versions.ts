@@ -67,6 +67,18 @@ export function isVersionName(name: string, other: string): boolean {
   return within(one.words, two.words) || within(two.words, one.words);
 }
 
+/** Files that names are compared with one another up to. */
+const COMPARED_MAX = 300;
+
+/** Files whose names look like other versions of others among them, each with the other. */
+export function versionsAmong(names: readonly string[]): [string, string][] {
+  const some = names.slice(0, COMPARED_MAX);
+  return some.flatMap((name): [string, string][] => {
+    const other = some.find((one) => one.length < name.length && isVersionName(name, one));
+    return other === undefined ? [] : [[name, other]];
+  });
+}
+
 /** Whether both names have periods, and different ones. */
 export const differInPeriod = (name: string, other: string): boolean => {
   const [one, two] = [partsOf(name).period, partsOf(other).period];

@@ -16,6 +16,7 @@ import { pipelineOf } from "../../uploads/keys";
 import { shapeOf } from "../../uploads/parts";
 import { partsToUpload, type KeyedPart } from "../../uploads/send";
 import { stemOf } from "../../uploads/source-names";
+import { versionsAmong } from "../../uploads/versions";
 import { UPLOAD_BYTES_MAX } from "../../api/rules";
 import { filesOf, PipelineCreation } from "./create";
 import { CreationStep, failureLabel } from "./creation";
@@ -353,6 +354,10 @@ interface LineProps {
 function SourceLine({ groups, lakeKey, locked, onOther }: LineProps) {
   const files = groups.flatMap((group) => group.files);
   const large = files.filter(({ size }) => size > UPLOAD_BYTES_MAX);
+  const versions = useMemo(
+    () => groups.flatMap((group) => versionsAmong(group.files.map(({ name }) => name))),
+    [groups],
+  );
   const [first] = files;
   return (
     <div class="stack">
@@ -371,6 +376,12 @@ function SourceLine({ groups, lakeKey, locked, onOther }: LineProps) {
         </span>
         {!locked && <Button onClick={onOther}>Choose other files</Button>}
       </div>
+      {versions.map(([name, other]) => (
+        <Note key={name} tone="warn">
+          {name} looks like another version of {other}. The table gets the rows of both, so those that are in both count
+          twice. To leave one out, choose other files.
+        </Note>
+      ))}
       {large.length > 0 && (
         <Note>
           {large.map(({ name }) => name).join(", ")}: more than {bytes(UPLOAD_BYTES_MAX)}, so it is uploaded in
