@@ -230,7 +230,7 @@ test("the automatic title follows the chart until one is typed, and Back closes 
   await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
   await dialog.getByLabel("Split by").selectOption("kind");
   await dialog.getByLabel("Measure").selectOption("Average of");
-  await expect(title).toHaveValue("Average amount by shop and kind (top 5)");
+  await expect(title).toHaveValue("Average amount by shop (top 5) and kind");
   await title.fill("Best shops");
   await dialog.getByLabel("Measure").selectOption("Sum of");
   await expect(title).toHaveValue("Best shops");

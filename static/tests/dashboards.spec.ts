@@ -118,7 +118,7 @@ test("from a table to a published dashboard: a draft, an error at its line, the 
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible();
   await page.getByRole("button", { name: "Publish" }).click();
   const dialog = page.getByRole("dialog", { name: "Publish sales" });
-  await expect(dialog.getByText("First publication of this dashboard.")).toBeVisible();
+  await expect(dialog.getByText(/^Everyone who can sign in to this service sees the dashboard/)).toBeVisible();
   await dialog.getByRole("button", { name: "Publish" }).click();
   await expect(page).toHaveURL(/dashboards\/sales$/);
   await expect(page.getByRole("heading", { name: "All rows", exact: true })).toBeVisible();
@@ -135,7 +135,7 @@ test("a dashboard published in another browser is visible immediately, despite a
   // The listing is never stale.
   await page.clock.setFixedTime(new Date());
   await page.getByRole("link", { name: "Dashboards" }).click();
-  await expect(page.getByRole("table").getByRole("link", { name: "all" })).toBeVisible();
+  await expect(page.getByRole("table").getByRole("link", { name: "Everything" })).toBeVisible();
   await api.post("/api/p/dash-other/dashboards/all/publish");
   await page.goBack();
   await expect(page.getByRole("heading", { name: "Everything", exact: true })).toBeVisible();
@@ -158,11 +158,11 @@ test("two editors of one draft: the second sees both texts and chooses", async (
   await write(editor, everything().replace("title: Everything", "title: Mine again"));
   const dialog = page.getByRole("dialog", { name: "Someone else changed this draft" });
   await dialog.getByRole("button", { name: "Use theirs" }).click();
-  await expect(page.getByRole("heading", { name: "Theirs", exact: true })).toBeVisible();
-  await page.getByRole("button", { name: "More actions for all" }).click();
+  await expect(page.getByRole("heading", { name: "Theirs", exact: true, level: 1 })).toBeVisible();
+  await page.getByRole("button", { name: "More actions for Theirs" }).click();
   await page.getByRole("menuitem", { name: /Discard draft/ }).click();
   await page.getByRole("button", { name: "Discard", exact: true }).click();
-  await expect(page.getByRole("heading", { name: "Everything", exact: true })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Everything", exact: true, level: 1 })).toBeVisible();
 });
 
 test("hostile texts are shown as text everywhere in a dashboard", async ({ page, api }) => {

@@ -13,7 +13,7 @@ function tooSmall(page: Page): Promise<string[]> {
     (least) =>
       [
         ...document.querySelectorAll<HTMLElement>(
-          "main .button, main select.input, main input.input, .tabs a, .data-tabs a, .topbar .button, .uploads .button, dialog .button",
+          "main .button, main select.input, main input.input, .data-filter select, .data-filter input, button.grid-title, .dash-modes button, .dash-title, .dash-handle, .tabs a, .data-tabs a, .topbar .button, .uploads .button, dialog .button",
         ),
       ]
         .filter((node) => node.checkVisibility())

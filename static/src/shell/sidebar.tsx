@@ -14,6 +14,7 @@ import {
 import { useMemo, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { pipelinesQuery, settingsQuery } from "../api/queries";
+import { titleOfPipeline } from "../api/titles";
 import type { PipelineDetail } from "../api/types";
 import { IconButton } from "../components/button";
 import { TextField } from "../components/field";
@@ -42,7 +43,15 @@ function filteredAndSorted(pipelines: PipelineDetail[], starred: string[], text:
     .sort((a, b) => (place.get(a.slug) ?? starred.length) - (place.get(b.slug) ?? starred.length));
 }
 
-function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boolean; starred: boolean }) {
+interface ItemProps {
+  pipeline: PipelineDetail;
+  here: boolean;
+  starred: boolean;
+  /** Whether another pipeline has the same title. */
+  isTwin: boolean;
+}
+
+function Item({ pipeline, here, starred, isTwin }: ItemProps) {
   const { slug, title, last_job } = pipeline;
   return (
     <li>
@@ -56,7 +65,10 @@ function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boo
         ) : (
           <span class="dot" data-status={last_job?.error === "cancelled" ? undefined : last_job?.status} />
         )}
-        <span class="cut">{title || slug}</span>
+        <span class="cut">
+          {title || slug}
+          {isTwin && <code class="dim"> {slug}</code>}
+        </span>
       </Link>
     </li>
   );
@@ -70,6 +82,8 @@ function Pipelines() {
   const all = data?.pipelines;
   const listed = useMemo(() => filteredAndSorted(all ?? [], settings?.starred ?? [], text), [all, settings, text]);
   const starred = new Set(settings?.starred);
+  const titles = new Map<string, number>();
+  for (const one of all ?? []) titles.set(titleOfPipeline(one), (titles.get(titleOfPipeline(one)) ?? 0) + 1);
   return (
     <>
       {(all?.length ?? 0) > UNSEARCHED_MAX && (
@@ -87,7 +101,8 @@ function Pipelines() {
         {listed.map((pipeline) => {
           const place = routes.pipeline(pipeline.slug);
           const here = path === place || path.startsWith(`${place}/`);
-          return <Item key={pipeline.slug} pipeline={pipeline} here={here} starred={starred.has(pipeline.slug)} />;
+          const isTwin = (titles.get(titleOfPipeline(pipeline)) ?? 0) > 1;
+          return <Item key={pipeline.slug} {...{ pipeline, here, isTwin }} starred={starred.has(pipeline.slug)} />;
         })}
         {text && listed.length === 0 && <li class="sidebar-none dim">No pipelines found.</li>}
         {data?.truncated && <li class="sidebar-none dim">More pipelines match. Refine the search.</li>}

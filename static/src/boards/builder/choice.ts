@@ -182,14 +182,14 @@ export function measureTitle({ aggregate, measure = "" }: ChartChoice): string {
 export function titleOf(choice: ChartChoice): string {
   const { kind, by, aggregate } = choice;
   const top = kind === "number" || aggregate === "none" ? undefined : by?.top;
-  return `${titleWithoutTop(choice)}${top === undefined ? "" : ` (top ${top})`}`;
+  return titled(choice, top === undefined ? "" : ` (top ${top})`);
 }
 
 /** Whether a title is the automatic one, which follows the chart; earlier versions didn't name the top values. */
 export const isAutomatic = (title: string, choice: ChartChoice): boolean =>
-  title === titleOf(choice) || title === titleWithoutTop(choice);
+  title === titleOf(choice) || title === titled(choice, "");
 
-function titleWithoutTop(choice: ChartChoice): string {
+function titled(choice: ChartChoice, top: string): string {
   const { kind, by, split } = choice;
   const what = measureTitle(choice);
   if (kind === "table" && choice.aggregate === "none") return "table" in choice.source ? "Sample rows" : "Rows";
@@ -199,7 +199,7 @@ function titleWithoutTop(choice: ChartChoice): string {
     : kind === "scatter"
       ? `against ${readable(by.column)}`
       : `by ${readable(by.column)}`;
-  return `${what} ${first}${split ? ` ${by.grain ? "by" : "and"} ${readable(split.column)}` : ""}`;
+  return `${what} ${first}${top}${split ? ` ${by.grain ? "by" : "and"} ${readable(split.column)}` : ""}`;
 }
 
 const MONEY = new Set([

@@ -167,7 +167,12 @@ export function Fields({ choice, known, onChange }: Props) {
         />
       )}
       {isGrouped && kind !== "scatter" && aggregate !== "none" && kind !== "pie" && (
-        <TopValues label="Series" of="split" choice={choice} onChange={onChange} />
+        <TopValues
+          label={kind === "heatmap" ? "Show of Y" : "Show of split"}
+          of="split"
+          choice={choice}
+          onChange={onChange}
+        />
       )}
       {isGrouped &&
         by &&

@@ -94,7 +94,7 @@ export function PublishDialog({
       <p class="secondary">
         Nobody sees it without signing in. Later changes are a draft again, which viewers don't see until you publish.
       </p>
-      <Button variant="quiet" aria-expanded={shown} onClick={() => setShown(!shown)}>
+      <Button variant="quiet" class="dash-changes" aria-expanded={shown} onClick={() => setShown(!shown)}>
         {shown ? "Hide changes" : `Show ${draft.published.value ? "changes" : "the dashboard"} as YAML`}
       </Button>
       {!shown ? undefined : ready ? (
