@@ -170,6 +170,13 @@ test("a range of days filters a chart, and one that can't be read says why", asy
   await page.goto("/p/build-filter/data/sales");
   await page.getByRole("button", { name: "Create dashboard" }).click();
   await drawn(page, "by_shop");
+  // Viewers choose a range without a preset, too: both of its days are needed.
+  await page.getByLabel("Period, start date").fill("2024-02-01");
+  await expect(page.getByLabel("Period, end date")).toHaveAccessibleDescription("Enter an end date.");
+  await page.getByLabel("Period, end date").fill("2024-02-10");
+  await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("10");
+  await page.getByLabel("Period", { exact: true }).selectOption("Any day");
+  await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("60");
   await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
   const dialog = page.getByRole("dialog", { name: "Edit Total amount by shop" });
   await dialog.getByRole("button", { name: "Add filter" }).click();
