@@ -175,7 +175,7 @@ test("a range of days filters a chart, and one that can't be read says why", asy
   await expect(page.getByLabel("Period, end date")).toHaveAccessibleDescription("Enter an end date.");
   await page.getByLabel("Period, end date").fill("2024-02-10");
   await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("10");
-  await page.getByLabel("Period", { exact: true }).selectOption("Any day");
+  await page.getByRole("combobox", { name: "Period", exact: true }).selectOption("Any day");
   await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("60");
   await page.getByRole("button", { name: "Edit Total amount by shop" }).click();
   const dialog = page.getByRole("dialog", { name: "Edit Total amount by shop" });
