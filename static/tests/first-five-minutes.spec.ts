@@ -81,12 +81,12 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await expectAccessible(page);
 
     await page.getByRole("button", { name: "Create dashboard" }).click();
-    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales\/edit$/, SLOW);
+    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop-sales\/edit$/, SLOW);
     await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
     await drawn(page, "chart");
     await page.getByRole("button", { name: "Publish" }).click();
     await page.getByRole("dialog", { name: "Publish shop_sales" }).getByRole("button", { name: "Publish" }).click();
-    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales$/, SLOW);
+    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop-sales$/, SLOW);
     await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("1,099", SLOW);
     await expect(panel(page, "total").locator(".dash-kpi-value")).toHaveText(/^\d\d,\d{3}/);
     await expect(panel(page, "average").locator(".dash-kpi-value")).toHaveText(/^\d\d/);
@@ -96,7 +96,7 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await page.getByRole("link", { name: "Overview", exact: true }).click();
     const dashboards = page.locator("section", { has: page.getByRole("heading", { name: "Dashboards", exact: true }) });
     await dashboards.getByRole("link", { name: /^shop_sales/ }).click();
-    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales$/);
+    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop-sales$/);
   } finally {
     // A page that still polls would log that the service is gone.
     await page.goto("about:blank");
