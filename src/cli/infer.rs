@@ -171,6 +171,13 @@ fn table_evidence(out: &mut String, table: &TableProposal) {
         let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
         let _ = writeln!(out, "  {name} {}: {}", plain(&finding.value.to_string()), plain(&finding.why));
     }
+    for variant in &table.proposal.variants {
+        let files: Vec<String> = variant.files.iter().map(|glob| format!("`{}`", plain(glob))).collect();
+        let _ = writeln!(out, "  variant for {}: csv {}", files.join(", "), plain(&variant.csv.to_string()));
+        for column in &variant.columns {
+            let _ = writeln!(out, "    column {}", plain(&column.to_string()));
+        }
+    }
     let header = ["  column", "type", "null", "values", "nulls", "why"];
     let mut rows = vec![header.map(str::to_owned)];
     for column in &table.proposal.columns {

@@ -59,6 +59,8 @@ pub const PROBLEMS_MAX: usize = 1_000;
 pub const READERS_MAX: usize = 32;
 /// Globs of a mapping.
 pub const GLOBS_MAX: usize = 256;
+/// Variants of a mapping.
+pub const VARIANTS_MAX: usize = 64;
 /// Partition columns of a table.
 pub const PARTITION_COLUMNS_MAX: usize = 8;
 /// Sort columns of a table.

@@ -33,13 +33,21 @@ pub struct StoredSchema {
     /// The globs that matched the sources; unknown in earlier manifests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub globs: Option<Vec<String>>,
+    /// See [`variants_digest`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variants: String,
     pub columns: Vec<TableColumn>,
 }
 
 impl StoredSchema {
     /// The schema of files written by `mapping`.
     pub fn of(mapping: &Mapping) -> Self {
-        Self { mapping: mapping_digest(mapping), globs: Some(mapping.files.clone()), columns: columns_of(mapping) }
+        Self {
+            mapping: mapping_digest(mapping),
+            globs: Some(mapping.files.clone()),
+            variants: variants_digest(mapping),
+            columns: columns_of(mapping),
+        }
     }
 
     /// Merges the schema of files written under an earlier one of the same layout: a column is nullable if it was
@@ -56,6 +64,15 @@ impl StoredSchema {
 /// Identifies a mapping: with equal digests, equal sources give equal tables.
 pub fn mapping_digest(mapping: &Mapping) -> String {
     sha256_hex(mapping.canonical.as_bytes())
+}
+
+/// Identifies a mapping's variants: with equal digests, a source belongs to the same one. Empty without variants.
+pub fn variants_digest(mapping: &Mapping) -> String {
+    if mapping.variants.is_empty() {
+        return String::new();
+    }
+    let all: Vec<_> = mapping.variants.iter().map(|variant| (&variant.files, &variant.id)).collect();
+    sha256_hex(format!("{all:?}").as_bytes())
 }
 
 /// The columns in the order of the config. An identity partition replaces its column and has its own name; the other

@@ -214,6 +214,7 @@ pub fn preview(
     };
     if let Err(error) = fill(&mut answer, mapping, source, head, expressions, rows_max.min(PREVIEW_ROWS_MAX)) {
         answer.whole = false;
+        answer.header = answer.header.or_else(|| HeadRows::header_of(mapping, source, head));
         answer.failure = Some(match error {
             ConvertError::Failed(error) => error.into(),
             ConvertError::SourceChanged { .. } => RunError::new(RunErrorCode::SourceChanged, error.to_string()).into(),

@@ -225,6 +225,7 @@ impl LakeFiles {
                     size: object.size,
                     etag: object.etag.map(|tag| tag.0),
                     modified: object.modified,
+                    variant: None,
                 };
                 lake.files.push((listed, tables.unwrap_or_default()));
             }

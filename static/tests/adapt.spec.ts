@@ -110,3 +110,27 @@ test("a failed run is named before the config that it couldn't apply, and the ne
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
   await expect(dialog.getByLabel("Add column channel (string)")).toBeChecked(SLOW);
 });
+
+test("a file of another format is read in its own after a fix by clicks", async ({ page, api }) => {
+  const dated = [...columns, { name: "day", type: "date" }];
+  await api.pipeline("adapt-format", config(dated), { "sales/may.csv": "id,price,day\n1,5.5,2024-05-01\n" });
+  await api.upload(
+    "pipelines/adapt-format/sales/june.csv",
+    "Till 4\n\nid;price;day\n2;1.006,5;13.06.2024\n3;7,25;14.06.2024\n",
+  );
+  await api.run("adapt-format");
+  await page.goto("/p/adapt-format/data/sales");
+  await page.locator(".state-notice").getByRole("button", { name: "Fix…" }).click(SLOW);
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  const own = "Read june.csv in its own format: semicolon-separated, UTF-8, header in line 3, decimal comma";
+  await expect(dialog.getByLabel(own)).toBeChecked(SLOW);
+  await expect(dialog.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect.poll(() => rowsOf(api, "adapt-format"), SLOW).toBe(3);
+  const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/adapt-format/tables/sales/rows?limit=10");
+  expect(rows.map(([id, price, day]) => [id, Number(price), day])).toEqual([
+    [2, 1006.5, "2024-06-13"],
+    [3, 7.25, "2024-06-14"],
+    [1, 5.5, "2024-05-01"],
+  ]);
+});

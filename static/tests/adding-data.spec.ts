@@ -86,11 +86,56 @@ test("files of two shapes become two tables of one pipeline", async ({ page }) =
     "sales_q2.csv": csv(4, 8),
     "people.csv": "name,age\nAnn,30\nBob,40\n",
   });
-  await expect(page.getByText("The files differ in their columns or format, so they become 2 tables.")).toBeVisible();
+  await expect(page.getByText("The files differ in their columns, so they become 2 tables.")).toBeVisible();
   await page.getByLabel("Slug").fill("in-shapes");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-shapes\/data\/sales/, SLOW);
   expect([await rowsOf(page, "in-shapes", "sales"), await rowsOf(page, "in-shapes", "people")]).toEqual([8, 2]);
+});
+
+test("months in other formats become one table, each file read in its own", async ({ page, api }) => {
+  const rows = (from: number, line: (id: number) => string) =>
+    Array.from({ length: 5 }, (_, at) => line(from + at)).join("\n");
+  const german = (id: number) => `${id};0${(id % 9) + 1}.02.2024;1.00${id % 10},50`;
+  await page.goto("/new");
+  await drop(page, {
+    "shop 2024-01.csv": `id,day,price\n${rows(0, (id) => `${id},2024-01-0${(id % 9) + 1},100${id % 10}.50`)}\n`,
+    "shop 2024-02.csv": `id;day;price\n${rows(5, german)}\n`,
+    "shop 2024-03.csv": `Report of March\nTill 4\n\nid;day;price\n${rows(10, german)}\n`,
+    "shop 2024-04.csv": `id,day,price,code\n${rows(15, (id) => `${id},2024-04-01,7.25,A${id}`)}\n`,
+  });
+  await expect(page.getByText("The files have 3 formats. They become one table")).toBeVisible(SLOW);
+  await expect(page.getByText(/^Other format/)).toHaveCount(2);
+  await page
+    .getByText(/^Other format/)
+    .first()
+    .click();
+  await expect(
+    page.getByText("shop 2024-03.csv: semicolon-separated, UTF-8, header in line 4, decimal comma"),
+  ).toBeVisible();
+  await expectAccessible(page);
+  await page.getByLabel("Slug").fill("in-formats");
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-formats\/data\/shop/, SLOW);
+  const sql = "SELECT count(*), sum(price)::VARCHAR, count(DISTINCT month(day)), count(code) FROM shop";
+  const answer = await page.request.post("/api/p/in-formats/query", { data: { sql } });
+  expect(((await answer.json()) as { rows: unknown[][] }).rows).toEqual([[20, "15098.75", 3, 5]]);
+  const { mappings } = await api.get<{ mappings: { variants: { files: string[] }[] }[] }>("/api/p/in-formats/config");
+  expect(mappings[0]?.variants.flatMap(({ files }) => files).sort()).toEqual([
+    "shop/shop 2024-02.csv",
+    "shop/shop 2024-03.csv",
+  ]);
+});
+
+test("a file that can't be read says why nothing can be created, and can be left out", async ({ page }) => {
+  await page.goto("/new");
+  await drop(page, { "a.csv": csv(0, 4), "b.csv": "" });
+  const create = page.getByRole("button", { name: "Create pipeline" });
+  await expect(page.locator(".new-foot")).toContainText("b.csv can't be read. Leave it out.", SLOW);
+  await expect(create).toBeDisabled();
+  await page.getByRole("navigation", { name: "New tables" }).getByRole("button", { name: /^b/ }).click();
+  await page.getByLabel("Create this table from b.csv").uncheck();
+  await expect(create).toBeEnabled(SLOW);
 });
 
 test("null values that are ticked make their columns nullable, and nothing is created before it can run", async ({

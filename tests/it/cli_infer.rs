@@ -127,3 +127,36 @@ fn non_csv_files_are_skipped_with_a_reason() {
         assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn files_of_two_formats_become_one_table_however_many_they_are() {
+    let program = Program::new(&[]);
+    for n in 0..30 {
+        let (id, day) = (n + 1, n % 9 + 1);
+        let text = match n % 3 {
+            2 => format!("Till 4\n\nid;day;price\n{id};0{day}.02.2024;1.000,50\n{id};1{day}.02.2024;2,25\n"),
+            _ => format!("id,day,price\n{id},2024-02-0{day},1000.50\n{id},2024-02-1{day},2.25\n"),
+        };
+        let shop = ["north", "east", "south"][n % 3];
+        program.put(&format!("{shop}/sales-{n:02}.csv"), &text);
+    }
+    let (config, evidence) = inferred(&[&program.lake()], &[]);
+    let sales = mapping(&config, "sales");
+    assert_eq!(
+        sales["variants"],
+        json!([{
+            "files": ["south/*.csv"],
+            "csv": { "delimiter": ";", "skip_rows": 2, "decimal": ",", "thousands": "." },
+            "columns": [{ "name": "day", "formats": ["%d.%m.%Y"] }]
+        }])
+    );
+    assert!(evidence.contains("variant for `south/*.csv`: csv {\"delimiter\":\";\""), "{evidence}");
+    std::fs::write(program.config(), config.to_string()).unwrap();
+    let mut run = lakemill();
+    run.arg("run").arg(program.config()).arg("--input").arg(program.lake()).arg("--output").arg(program.output());
+    let result: Value = serde_json::from_str(&call(run.arg("--json")).ok().stdout).unwrap();
+    let found = &result["tables"]["sales"];
+    assert_eq!((&found["rows_written"], &found["rows_rejected"]), (&json!(60), &json!(0)), "{found}");
+    let rows = program.rows("sales");
+    assert_eq!(rows.iter().filter(|row| row.contains("1000.50")).count(), 30, "{rows:?}");
+}

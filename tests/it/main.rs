@@ -99,6 +99,7 @@ mod table_commits;
 mod table_history;
 mod tidy;
 mod units;
+mod variants;
 mod verify;
 mod web;
 mod worker;

@@ -142,10 +142,14 @@ fn header_mismatch_fails_the_preview_like_a_run() {
         (json!({}), "a,c\n1,2\n", "no column `b`"),
         (json!({}), "a,b,a\n1,2,3\n", "`a` more than once"),
         (json!({ "extra_columns": "fail" }), "a,b,c\n1,2,3\n", "doesn't declare: `c`"),
+        (json!({ "missing_columns": "null" }), "c,d\n1,2\n", "none of the columns `a`, `b`"),
     ] {
         let mut mapping = typed(&[("a", "int64"), ("b", "int64")]);
         mapping.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-        let failure = preview(mapping, text).failure.unwrap();
+        let answer = preview(mapping, text);
+        let header = answer.header.expect("the header was read");
+        assert_eq!(header.join(","), text.lines().next().unwrap());
+        let failure = answer.failure.unwrap();
         assert_eq!(failure.code, "header_mismatch");
         assert!(failure.message.contains(expected), "{}", failure.message);
     }

@@ -128,7 +128,7 @@ fn prepare_as(
         committed_at: "2024-01-01T00:00:00Z".into(),
         fingerprint: "f".into(),
         layout: "l".into(),
-        schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
+        schema: StoredSchema { mapping: String::new(), globs: None, variants: String::new(), columns: vec![] },
         delta: formats.contains(&TableFormat::Delta),
         iceberg: match formats.contains(&TableFormat::Iceberg) {
             true => Some(IcebergHead {

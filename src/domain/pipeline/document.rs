@@ -78,6 +78,9 @@ pub struct MappingDocument {
     pub files: Vec<String>,
     /// How the bytes of a file become records.
     pub csv: CsvDocument,
+    /// How files of another format are read. A file belongs to the first entry with a glob that matches it.
+    #[schemars(length(max = VARIANTS_MAX))]
+    pub variants: Vec<VariantDocument>,
     /// The table's columns, in their order.
     #[schemars(length(min = 1, max = COLUMNS_MAX))]
     pub columns: Vec<ColumnDocument>,
@@ -121,6 +124,55 @@ pub struct MappingDocument {
     pub publish: Vec<TableFormatDocument>,
     /// How the Parquet files are written.
     pub parquet: ParquetDocument,
+}
+
+/// Files of the table whose format differs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["files"]))]
+pub struct VariantDocument {
+    /// Globs like the mapping's `files`, among whose files they choose.
+    #[schemars(length(min = 1, max = GLOBS_MAX), inner(length(min = 1)), extend("examples" = [["trips/2024-02*.csv"]]))]
+    pub files: Vec<String>,
+    /// How the bytes of these files become records, instead of the mapping's `csv`.
+    pub csv: CsvDocument,
+    /// Columns that these files write differently. The others are read as the mapping's `columns` say; if only one of the
+    /// two formats has a header, by their name or their position.
+    #[schemars(length(max = COLUMNS_MAX))]
+    pub columns: Vec<VariantColumnDocument>,
+}
+
+/// How the files of a variant write a column, instead of the same fields of the mapping's column.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["name"]))]
+pub struct VariantColumnDocument {
+    /// The column's name in the table.
+    #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
+    pub name: String,
+    /// As `from` of a column.
+    pub from: Option<FromDocument>,
+    /// As `formats` of a column.
+    #[schemars(length(max = FORMATS_MAX), inner(length(min = 1)))]
+    pub formats: Vec<String>,
+    /// As `number_format` of a column; its defaults come from the variant's `csv`.
+    pub number_format: Option<NumberFormatDocument>,
+    /// As `timezone` of a column.
+    #[schemars(length(min = 1))]
+    pub timezone: Option<String>,
+}
+
+impl VariantColumnDocument {
+    /// The mapping's column with these fields.
+    pub fn of(&self, column: &ColumnDocument) -> ColumnDocument {
+        ColumnDocument {
+            from: self.from.clone(),
+            formats: self.formats.clone(),
+            number_format: self.number_format.clone(),
+            timezone: self.timezone.clone(),
+            ..column.clone()
+        }
+    }
 }
 
 /// A duration as people write it.

@@ -13,12 +13,14 @@ pub mod types;
 pub mod validate;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::limits::RECORD_BYTES_DEFAULT;
 use super::name::{ColumnName, TableName};
 use super::table_log::cuts::CutTargets;
 use super::zones::Zone;
+use globs::SourceGlobs;
 use types::DataType;
 
 /// A checked PipelineConfig.
@@ -55,6 +57,8 @@ pub struct Mapping {
     /// Globs relative to `pipelines/<slug>/` of the lake; at least one.
     pub files: Vec<String>,
     pub csv: Dialect,
+    /// Files that are read differently.
+    pub variants: Variants,
     /// At least one; names unique without regard to case.
     pub columns: Vec<Column>,
     /// Rows for which this is false or null are filtered.
@@ -77,9 +81,68 @@ pub struct Mapping {
     pub publish: BTreeSet<TableFormat>,
     pub parquet: ParquetOptions,
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
-    /// `files`, `empty_files`, `when_removed`, `keep_history`, `freshness`, `publish`, the limits of rejects and checks that only
+    /// `files`, `variants`, `empty_files`, `when_removed`, `keep_history`, `freshness`, `publish`, the limits of rejects and checks that only
     /// warn don't belong to it.
     pub canonical: String,
+}
+
+/// How some files of a mapping are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// Globs relative to the pipeline's folder of the lake; at least one.
+    pub files: Vec<String>,
+    pub csv: Dialect,
+    /// The mapping's columns, with this variant's sources and formats.
+    pub columns: Vec<Column>,
+    /// Identifies how it reads: a digest of all that differs from the mapping.
+    pub id: String,
+}
+
+/// The variants of a mapping.
+#[derive(Debug, Clone, Default)]
+pub struct Variants {
+    all: Vec<Variant>,
+    globs: Option<Arc<SourceGlobs>>,
+}
+
+impl Variants {
+    /// # Errors
+    /// A glob that is invalid.
+    pub fn new(all: Vec<Variant>) -> Result<Self, globset::Error> {
+        let globs = match all.is_empty() {
+            true => None,
+            false => Some(Arc::new(SourceGlobs::compile(all.iter().map(|variant| &variant.files))?)),
+        };
+        Ok(Self { all, globs })
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, Variant> {
+        self.all.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The position of the first variant with a glob that matches a source.
+    fn position(&self, source: &str) -> Option<usize> {
+        self.globs.as_ref().and_then(|globs| globs.reading(source).0.first().copied())
+    }
+}
+
+impl PartialEq for Variants {
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+}
+
+/// How the files of a mapping, or of one of its variants, are read.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFormat<'a> {
+    /// The position of the variant; `None`: the mapping's own format.
+    pub variant: Option<usize>,
+    pub csv: &'a Dialect,
+    pub columns: &'a [Column],
 }
 
 /// How the bytes of a source become records.
@@ -386,6 +449,26 @@ impl Mapping {
 
     /// Whether values depend on the time-zone database, expressions aside.
     pub fn reads_zones(&self) -> bool {
-        self.columns.iter().any(|c| c.timezone.is_some() || c.formats.iter().any(|format| format.contains("%Z")))
+        let mut columns = self.columns.iter().chain(self.variants.iter().flat_map(|variant| &variant.columns));
+        columns.any(|c| c.timezone.is_some() || c.formats.iter().any(|format| format.contains("%Z")))
+    }
+
+    /// How a source is read. `source`: relative to the pipeline's folder of the lake.
+    pub fn format_of(&self, source: &str) -> SourceFormat<'_> {
+        self.format_at(self.variants.position(source))
+    }
+
+    /// The format of a variant; the mapping's own for `None`.
+    pub fn format_at(&self, variant: Option<usize>) -> SourceFormat<'_> {
+        match variant.and_then(|at| self.variants.all.get(at)) {
+            Some(found) => SourceFormat { variant, csv: &found.csv, columns: &found.columns },
+            None => SourceFormat { variant: None, csv: &self.csv, columns: &self.columns },
+        }
+    }
+
+    /// The `id` of the variant that a source belongs to.
+    pub fn variant_id(&self, source: &str) -> Option<&str> {
+        let variant = self.variants.position(source).and_then(|at| self.variants.all.get(at));
+        variant.map(|variant| variant.id.as_str())
     }
 }

@@ -64,6 +64,7 @@ mod tests {
             table: TableName::parse(table).unwrap(),
             files: vec!["*.csv".into()],
             csv: Dialect::default(),
+            variants: Variants::default(),
             columns: vec![column("p", DataType::Date), column("v", DataType::String)],
             filter: None,
             checks: vec![],

@@ -21,6 +21,8 @@ pub struct ListedSource {
     /// `None` if the store's listings lack tags; a HEAD request returns one.
     pub etag: Option<String>,
     pub modified: DateTime<Utc>,
+    /// The id of the variant that reads it, or `None` for the mapping's own format. Not compared if this isn't known.
+    pub variant: Option<Option<String>>,
 }
 
 /// A source that differs from its entry.
@@ -40,7 +42,7 @@ pub enum Difference {
 pub fn compare(listed: ListedSource, entry: Option<SourceEntry>) -> Option<Difference> {
     let Some(entry) = entry else { return Some(Difference::New(listed)) };
     let read_at = DateTime::parse_from_rfc3339(&entry.read_at).map(|read_at| read_at.to_utc()).ok();
-    if entry.size != listed.size {
+    if entry.size != listed.size || listed.variant.as_ref().is_some_and(|variant| *variant != entry.variant) {
         return Some(Difference::Changed(listed));
     }
     let is_unsettled = read_at.is_none_or(|read_at| listed.modified > read_at - SETTLED_AFTER);
@@ -125,7 +127,7 @@ mod tests {
     }
 
     fn listed(key: &str, etag: Option<&str>, modified: i64) -> ListedSource {
-        ListedSource { key: key.into(), size: 10, etag: etag.map(str::to_owned), modified: at(modified) }
+        ListedSource { key: key.into(), size: 10, etag: etag.map(str::to_owned), modified: at(modified), variant: None }
     }
 
     /// An entry read at second 100.
@@ -141,6 +143,7 @@ mod tests {
             rows_rejected: 0,
             rows_filtered: 0,
             partitions: BTreeMap::new(),
+            variant: None,
             archived: false,
             extra_columns: vec![],
         }
@@ -181,6 +184,9 @@ mod tests {
         let differs = |listed, entry| compare(listed, Some(entry)).is_some();
         assert!(!differs(listed("a", Some("1"), 0), entry("1")));
         assert!(differs(listed("a", Some("2"), 0), entry("1")));
+        let read_by = |variant: Option<&str>| Some(variant.map(str::to_owned));
+        assert!(differs(ListedSource { variant: read_by(Some("v")), ..listed("a", Some("1"), 0) }, entry("1")));
+        assert!(!differs(ListedSource { variant: read_by(None), ..listed("a", Some("1"), 0) }, entry("1")));
         assert!(differs(ListedSource { size: 11, ..listed("a", Some("1"), 0) }, entry("1")));
         assert!(differs(listed("a", Some("1"), 0), SourceEntry { etag: None, ..entry("1") }));
         let (early, late) = (for_second(90, "x"), for_second(99, "x"));

@@ -27,6 +27,9 @@ pub struct SourceEntry {
     pub rows_filtered: u64,
     /// Its number of rows in each partition.
     pub partitions: BTreeMap<String, u64>,
+    /// The variant that it was read by, by its id; `None`: the mapping's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Whether it left the lake and its rows were kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,

@@ -125,7 +125,7 @@ mod tests {
             committed_at: when(sequence),
             fingerprint: String::new(),
             layout: String::new(),
-            schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
+            schema: StoredSchema { mapping: String::new(), globs: None, variants: String::new(), columns: vec![] },
             totals: Totals::default(),
             sources: vec![],
             groups: vec![],

@@ -345,6 +345,7 @@ impl Conversion<'_> {
                 outcome.size = end.size;
                 outcome.text_bytes = end.text_bytes;
                 outcome.extra_columns = end.extra_columns;
+                outcome.variant = end.variant;
                 outcome.counted_bytes += end.skipped_bytes;
                 outcome.rows.blank_lines += end.blank_lines;
                 if end.text_bytes == 0 {

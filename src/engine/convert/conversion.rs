@@ -60,6 +60,8 @@ pub struct SourceOutcome {
     pub counted_bytes: u64,
     /// The first columns of its header that the mapping doesn't have.
     pub extra_columns: Vec<String>,
+    /// The id of the variant that it was read by.
+    pub variant: Option<String>,
 }
 
 /// Takes the outcome of each source that is read, in key order, as the source ends.

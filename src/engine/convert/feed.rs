@@ -319,11 +319,12 @@ impl<'a> OpenSource<'a> {
     ) -> Result<Self, ConvertError> {
         let source = &job.source;
         let SourceBody { body, etag } = open(conversion, source, prefetcher.map(|prefetcher| (prefetcher, job.at)))?;
-        let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
-        let reader = SourceReader::open(&source.key, body, source.size, dialect, chunk_bytes, buffers)
+        let (format, chunk_bytes) = (conversion.mapping.format_of(&source.key), conversion.chunk_bytes());
+        let reader = SourceReader::open(&source.key, body, source.size, format.csv, chunk_bytes, buffers)
             .map_err(|error| reading_failed(&source.key, error))?;
         let layout = source_layout::resolve(
             conversion.mapping,
+            format,
             &source.key,
             reader.header(),
             reader.width(),
@@ -362,6 +363,7 @@ impl<'a> OpenSource<'a> {
             skipped_bytes: end.skipped_bytes,
             blank_lines: end.blank_lines,
             extra_columns: layout.extra.clone(),
+            variant: conversion.mapping.variant_id(&source.key).map(str::to_owned),
         };
         let _ = sender.send(Ok(Piece::End(Box::new(end))));
         Ok(())

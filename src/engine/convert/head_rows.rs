@@ -47,10 +47,19 @@ impl<'a> HeadRows<'a> {
         source: &'a str,
         head: &Head,
     ) -> Result<Self, ConvertError> {
-        let chunks = head.chunks(&mapping.csv, CHUNK_BYTES).map_err(|error| reading_failed(source, error))?;
-        let layout = source_layout::resolve(mapping, source, chunks.header(), chunks.width(), chunks.is_empty())?;
+        let format = mapping.format_of(source);
+        let chunks = head.chunks(format.csv, CHUNK_BYTES).map_err(|error| reading_failed(source, error))?;
+        let layout =
+            source_layout::resolve(mapping, format, source, chunks.header(), chunks.width(), chunks.is_empty())?;
         let converter = ChunkConverter::new(mapping, expressions)?;
         Ok(Self { source, chunks, layout, converter })
+    }
+
+    /// The header that a mapping reads in a source, whether its columns are there or not; `None` if the dialect has none, or
+    /// the source can't be read.
+    pub fn header_of(mapping: &Mapping, source: &str, head: &Head) -> Option<Vec<String>> {
+        let chunks = head.chunks(mapping.format_of(source).csv, CHUNK_BYTES).ok()?;
+        chunks.header().map(<[String]>::to_vec)
     }
 
     /// The header; `None` if the dialect has none.

@@ -30,6 +30,8 @@ pub(super) struct SourceEndInfo {
     pub skipped_bytes: u64,
     pub blank_lines: u64,
     pub extra_columns: Vec<String>,
+    /// The id of the variant that it was read by.
+    pub variant: Option<String>,
 }
 
 /// Feeds buffered rows in order.

@@ -8,7 +8,7 @@ use super::error::ConvertError;
 use super::partitions::PartitionFault;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::{REJECT_RAW_BYTES_MAX, REJECT_VALUE_BYTES_MAX};
-use crate::domain::pipeline::{Check, Mapping, OnError};
+use crate::domain::pipeline::{Check, Mapping, OnError, SourceFormat};
 use crate::domain::reject::{Excerpt, ExpressionFault, Reject, RejectReason};
 use crate::engine::cells::{CellFault, cell_text};
 use crate::engine::read::reader::Chunk;
@@ -33,6 +33,7 @@ pub(super) struct EvaluationFault {
 /// The outcomes of one chunk's rows.
 pub(super) struct RowOutcomes<'a> {
     mapping: &'a Mapping,
+    format: SourceFormat<'a>,
     source: &'a str,
     chunk: &'a Chunk,
     rejects: Vec<Reject>,
@@ -43,9 +44,10 @@ pub(super) struct RowOutcomes<'a> {
 }
 
 impl<'a> RowOutcomes<'a> {
-    pub(super) fn new(mapping: &'a Mapping, source: &'a str, chunk: &'a Chunk) -> Self {
+    pub(super) fn new(mapping: &'a Mapping, format: SourceFormat<'a>, source: &'a str, chunk: &'a Chunk) -> Self {
         Self {
             mapping,
+            format,
             source,
             chunk,
             rejects: Vec::new(),
@@ -96,7 +98,7 @@ impl<'a> RowOutcomes<'a> {
         field: Option<FieldRange>,
         span: RowSpan,
     ) -> Result<(), ConvertError> {
-        let rule = &self.mapping.columns[column];
+        let rule = &self.format.columns[column];
         let null_refused = fault.reason == RejectReason::NullNotAllowed;
         if rule.on_error == OnError::Null && !null_refused && rule.nullable {
             return Ok(());
@@ -104,7 +106,7 @@ impl<'a> RowOutcomes<'a> {
         if self.is_excluded(fault.row) {
             return Ok(());
         }
-        let value = field.filter(|f| !f.is_absent()).map(|f| cell_text(&self.chunk.text, f, &self.mapping.csv));
+        let value = field.filter(|f| !f.is_absent()).map(|f| cell_text(&self.chunk.text, f, self.format.csv));
         let message = fault.message(rule, value.as_deref().unwrap_or_default());
         if rule.on_error == OnError::Fail {
             return Err(self.row_failed(span.start as usize, Some(column), &message));

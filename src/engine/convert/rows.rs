@@ -13,7 +13,7 @@ use super::partitions::{self, PartitionPath};
 use super::row_outcomes::{EvaluationFault, RowOutcomes, RowSpan};
 use super::source_layout::SourceLayout;
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::pipeline::{Column, ColumnSource, Dialect, Mapping, OnFail, RaggedRows};
+use crate::domain::pipeline::{Column, ColumnSource, Dialect, Mapping, OnFail, RaggedRows, SourceFormat};
 use crate::domain::reject::{Reject, RejectReason};
 use crate::engine::cells::{CellFault, ColumnBuilder};
 use crate::engine::read::index::Indexer;
@@ -54,6 +54,8 @@ pub(super) struct ChunkConverter<'a> {
     schema: SchemaRef,
     stored: Vec<usize>,
     evaluator: Option<Box<dyn Evaluator>>,
+    /// The variant of the sources that `builders` and `indexer` are for.
+    variant: Option<usize>,
     /// One for each column read from the source.
     builders: Vec<Option<ColumnBuilder>>,
     /// The indexer for sources of this width.
@@ -74,7 +76,8 @@ impl<'a> ChunkConverter<'a> {
             schema: mapping_schema(mapping),
             stored: mapping.stored_columns(),
             evaluator,
-            builders: mapping.columns.iter().map(|column| builder(column, &mapping.csv)).collect(),
+            variant: None,
+            builders: builders(mapping.format_at(None)),
             indexer: None,
             index: RecordIndex::default(),
         })
@@ -104,7 +107,11 @@ impl<'a> ChunkConverter<'a> {
         chunk: &Chunk,
         layout: &SourceLayout,
     ) -> Result<(ChunkRows, RecordBatch), ConvertError> {
-        let mut outcomes = RowOutcomes::new(self.mapping, source, chunk);
+        let format = self.mapping.format_at(layout.variant);
+        if self.variant != layout.variant {
+            (self.variant, self.builders, self.indexer) = (layout.variant, builders(format), None);
+        }
+        let mut outcomes = RowOutcomes::new(self.mapping, format, source, chunk);
         let mut out = ChunkRows::default();
         let (columns, spans) = self.parse(chunk, layout, &mut outcomes, &mut out)?;
         out.rows_read = spans.len() as u64 + outcomes.records_without_row();
@@ -142,10 +149,11 @@ impl<'a> ChunkConverter<'a> {
         outcomes: &mut RowOutcomes<'_>,
         out: &mut ChunkRows,
     ) -> Result<(Vec<Option<ArrayRef>>, Vec<RowSpan>), ConvertError> {
-        let ragged = self.mapping.csv.ragged_rows;
+        let csv = self.mapping.format_at(self.variant).csv;
+        let ragged = csv.ragged_rows;
         let indexer = match &mut self.indexer {
             Some((width, indexer)) if *width == layout.width => indexer,
-            other => &mut other.insert((layout.width, Indexer::new(&self.mapping.csv, layout.width, ragged))).1,
+            other => &mut other.insert((layout.width, Indexer::new(csv, layout.width, ragged))).1,
         };
         let mut spans: Vec<RowSpan> = Vec::new();
         let mut faults: Vec<CellFault> = Vec::new();
@@ -315,6 +323,10 @@ impl<'a> ChunkConverter<'a> {
         out.parts = partitions::split_by_partition(&stored, parts).map_err(internal)?;
         Ok((!refused.is_empty()).then_some(refused))
     }
+}
+
+fn builders(format: SourceFormat<'_>) -> Vec<Option<ColumnBuilder>> {
+    format.columns.iter().map(|column| builder(column, format.csv)).collect()
 }
 
 fn builder(column: &Column, dialect: &Dialect) -> Option<ColumnBuilder> {

@@ -2,7 +2,9 @@
 
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXTRA_COLUMNS_MAX};
-use crate::domain::pipeline::{ColumnSource, DuplicateColumns, EmptyFiles, ExtraColumns, Mapping, MissingColumns};
+use crate::domain::pipeline::{
+    Column, ColumnSource, DuplicateColumns, EmptyFiles, ExtraColumns, Mapping, MissingColumns, SourceFormat,
+};
 
 /// Bytes of a header shown in an error.
 const HEADER_BYTES_SHOWN_MAX: usize = 1_000;
@@ -10,6 +12,8 @@ const HEADER_BYTES_SHOWN_MAX: usize = 1_000;
 /// How the records of a source map to the columns of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceLayout {
+    /// The variant that the source belongs to.
+    pub variant: Option<usize>,
     /// The position in the record of each column of the mapping; `None` for computed and missing columns.
     pub positions: Vec<Option<usize>>,
     /// Cells per record.
@@ -25,6 +29,7 @@ pub(super) struct SourceLayout {
 /// `header_mismatch` with the source, its missing, duplicate or extra columns, and the header found.
 pub(super) fn resolve(
     mapping: &Mapping,
+    format: SourceFormat<'_>,
     source: &str,
     header: Option<&[String]>,
     width: usize,
@@ -32,22 +37,30 @@ pub(super) fn resolve(
 ) -> Result<SourceLayout, RunError> {
     match header {
         Some(_) if is_empty => match mapping.empty_files {
-            EmptyFiles::Load => {
-                Ok(SourceLayout { positions: vec![None; mapping.columns.len()], width: 0, extra: Vec::new() })
-            }
+            EmptyFiles::Load => Ok(SourceLayout {
+                variant: format.variant,
+                positions: vec![None; mapping.columns.len()],
+                width: 0,
+                extra: Vec::new(),
+            }),
             EmptyFiles::Fail => Err(empty(mapping, source)),
         },
-        Some(cells) => by_name(mapping, source, cells),
-        None => by_position(mapping, source, width),
+        Some(cells) => by_name(mapping, format, source, cells),
+        None => by_position(mapping, format, source, width),
     }
 }
 
-fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLayout, RunError> {
+fn by_name(
+    mapping: &Mapping,
+    format: SourceFormat<'_>,
+    source: &str,
+    cells: &[String],
+) -> Result<SourceLayout, RunError> {
     let folded: Vec<String> = cells.iter().map(|c| c.to_lowercase()).collect();
     let (mut missing, mut duplicate) = (Vec::new(), Vec::new());
     let mut used = vec![false; cells.len()];
-    let mut positions = Vec::with_capacity(mapping.columns.len());
-    for column in &mapping.columns {
+    let mut positions = Vec::with_capacity(format.columns.len());
+    for column in format.columns {
         let ColumnSource::Header(names) = &column.source else {
             positions.push(None);
             continue;
@@ -72,7 +85,12 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
         }
     }
     let mut faults = Vec::new();
-    if mapping.missing_columns == MissingColumns::Fail && !missing.is_empty() {
+    let declared = format.columns.iter().filter(|c| matches!(c.source, ColumnSource::Header(_))).count();
+    let has_none = missing.len() == declared;
+    if has_none && mapping.missing_columns == MissingColumns::Null {
+        // Its rows would be nothing but nulls.
+        faults.push(format!("it has none of the columns {}", missing.join(", ")));
+    } else if mapping.missing_columns == MissingColumns::Fail && !missing.is_empty() {
         faults.push(format!("it has no column {}", missing.join(", ")));
     }
     if mapping.duplicate_columns == DuplicateColumns::Fail && !duplicate.is_empty() {
@@ -86,7 +104,12 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
         }
     }
     if faults.is_empty() {
-        return Ok(SourceLayout { positions, width: cells.len(), extra: extra(cells, &used, mapping) });
+        return Ok(SourceLayout {
+            variant: format.variant,
+            positions,
+            width: cells.len(),
+            extra: extra(cells, &used, format.columns),
+        });
     }
     let found = if cells.is_empty() {
         "the source has no header line".to_owned()
@@ -94,8 +117,7 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
         format!("the header found is: {}", shown(cells))
     };
     let error = mismatch(mapping, source, &faults, &found);
-    let declared = mapping.columns.iter().filter(|c| matches!(c.source, ColumnSource::Header(_))).count();
-    match suspicion(cells, missing.len() == declared) {
+    match suspicion(cells, has_none) {
         Some(suspicion) => {
             let detail = error.detail.clone().unwrap_or_default();
             Err(error.detail(format!("{detail}. {suspicion}")))
@@ -106,10 +128,10 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
 
 /// Columns that the mapping doesn't read, except names that are too long for a column and duplicates of declared
 /// columns.
-fn extra(cells: &[String], used: &[bool], mapping: &Mapping) -> Vec<String> {
+fn extra(cells: &[String], used: &[bool], columns: &[Column]) -> Vec<String> {
     let is_declared = |cell: &str| {
         let folded = cell.to_lowercase();
-        mapping.columns.iter().any(|column| match &column.source {
+        columns.iter().any(|column| match &column.source {
             ColumnSource::Header(names) => names.iter().any(|name| name.to_lowercase() == folded),
             ColumnSource::Position(_) | ColumnSource::Expr(_) => false,
         })
@@ -151,7 +173,9 @@ fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
     } else if let [cell] = cells
         && cell.contains([',', ';', '\t', '|'])
     {
-        Some("It is a single cell: if the delimiter is another byte, set `csv.delimiter`")
+        Some(
+            "It is a single cell: if the delimiter is another byte, set `csv.delimiter`, or in an entry of `variants` if other files keep theirs",
+        )
     } else {
         Some(
             "If there are lines before the header, set `csv.skip_rows`; if there is no header, set `csv.header` to false",
@@ -161,15 +185,20 @@ fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
 
 /// `first`: cells of the first record, 0 if there is none. They count only if columns may be missing; then a file has
 /// the columns of its first record.
-fn by_position(mapping: &Mapping, source: &str, first: usize) -> Result<SourceLayout, RunError> {
-    let declared = mapping.csv.width.unwrap_or(first);
+fn by_position(
+    mapping: &Mapping,
+    format: SourceFormat<'_>,
+    source: &str,
+    first: usize,
+) -> Result<SourceLayout, RunError> {
+    let declared = format.csv.width.unwrap_or(first);
     let width = match mapping.missing_columns {
         MissingColumns::Null if first > 0 => first.min(declared),
         MissingColumns::Null | MissingColumns::Fail => declared,
     };
     let mut used = vec![false; width];
-    let mut positions = Vec::with_capacity(mapping.columns.len());
-    for column in &mapping.columns {
+    let mut positions = Vec::with_capacity(format.columns.len());
+    for column in format.columns {
         let position = match &column.source {
             ColumnSource::Position(at) if *at < width => Some(*at),
             ColumnSource::Position(_) | ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
@@ -185,7 +214,7 @@ fn by_position(mapping: &Mapping, source: &str, first: usize) -> Result<SourceLa
         let found = format!("a record has {width} cell{}", if width == 1 { "" } else { "s" });
         return Err(mismatch(mapping, source, &[fault], &found));
     }
-    Ok(SourceLayout { positions, width, extra: Vec::new() })
+    Ok(SourceLayout { variant: format.variant, positions, width, extra: Vec::new() })
 }
 
 fn empty(mapping: &Mapping, source: &str) -> RunError {

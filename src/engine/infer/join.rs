@@ -1,4 +1,4 @@
-//! Proposes one mapping for several files of a table.
+//! Joins the proposals of several files of one format.
 //!
 //! Each file has a proposal of its own; where they differ, the converter reads all files by each of them, and the one that
 //! rejects least is taken.
@@ -6,7 +6,7 @@
 //! Invariant: `sample` and the misfits count what the converter did with the joined mapping in all files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,27 +15,14 @@ use serde_json::{Map, Value};
 use super::confirm::{self, FileCheck};
 use super::misfits::{self, SHOWN_MAX};
 use super::proposal::{ColumnProposal, Misfit, Misfits, Proposal, SampleInfo};
-use super::propose::{InferError, InferOptions, fetch, infer_head};
+use super::propose::InferError;
 use crate::domain::pipeline::document::{NegativeDocument, NumberFormatDocument};
 use crate::domain::pipeline::types::DataType;
 use crate::engine::read::head::Head;
-use crate::ports::ObjectStore;
 
-/// Files that are joined at most.
-pub const JOINED_MAX: usize = 16;
-const TEXT: &str = "string";
+pub(super) const TEXT: &str = "string";
 /// Rounds in which columns become nullable.
-const ROUNDS_MAX: usize = 4;
-
-/// The joined proposal of several files.
-#[derive(Debug)]
-pub struct Joined {
-    pub proposal: Proposal,
-    /// One entry per file that was read.
-    pub files: Vec<FileSample>,
-    /// Files that no proposal could be made for.
-    pub failed: Vec<(String, InferError)>,
-}
+pub(super) const ROUNDS_MAX: usize = 4;
 
 /// The counts of the joined proposal for one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,46 +33,16 @@ pub struct FileSample {
 }
 
 /// A file with the proposal that was made from it alone.
-struct Sampled {
-    head: Head,
-    proposal: Proposal,
+pub(super) struct Sampled {
+    pub head: Head,
+    pub proposal: Proposal,
 }
 
-/// Proposes a mapping for the objects `keys` of the lake bucket, which are files of one table. The limits of `options` are
-/// those of all files together.
+/// The proposal for files of one format, with the counts of each file in their order.
 ///
 /// # Errors
-/// The store failed, or no file can be read: the error of the first.
-pub fn infer_all(store: &dyn ObjectStore, keys: &[&str], options: &InferOptions) -> Result<Joined, InferError> {
-    let (mut sampled, mut failed) = (Vec::<Sampled>::new(), Vec::new());
-    let (mut bytes, mut time) = (options.bytes_max, options.time_max);
-    for (nth, &key) in keys.iter().enumerate() {
-        // Unused limits pass on to the next files.
-        let left = keys.len() - nth;
-        let each = InferOptions { bytes_max: bytes / left, time_max: time / u32::try_from(left).unwrap_or(u32::MAX) };
-        let started = Instant::now();
-        let file = fetch(store, key, &each).and_then(|(head, size)| {
-            let proposal = infer_head(key, &head, size, &each)?;
-            Ok(Sampled { head, proposal })
-        });
-        time = time.saturating_sub(started.elapsed());
-        match file {
-            Ok(file) => {
-                bytes -= file.head.bytes().len();
-                sampled.push(file);
-            }
-            Err(error @ InferError::Store(_)) => return Err(error),
-            Err(error) => failed.push((key.to_owned(), error)),
-        }
-    }
-    if sampled.is_empty() && !failed.is_empty() {
-        return Err(failed.swap_remove(0).1);
-    }
-    let (proposal, files) = join(&sampled, options.time_max)?;
-    Ok(Joined { proposal: proposal.with_warnings(), files, failed })
-}
-
-fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSample>), InferError> {
+/// There is no file, or no run could start with the proposal.
+pub(super) fn join(sampled: &[&Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSample>), InferError> {
     let Some((first, others)) = sampled.split_first() else {
         return Err(InferError::Empty { key: String::new() });
     };
@@ -101,15 +58,14 @@ fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSa
             by_name.entry(column.name.clone()).or_default().push(column.clone());
         }
     }
-    proposal.warnings = sampled
-        .iter()
-        .flat_map(|Sampled { proposal: Proposal { key, warnings, .. }, .. }| {
-            warnings.iter().map(move |warning| format!("`{}`: {warning}", file_name(key)))
-        })
-        .collect();
+    let of_file = |file: &&Sampled| -> Vec<String> {
+        let Proposal { key, warnings, .. } = &file.proposal;
+        warnings.iter().map(|warning| format!("`{}`: {warning}", file_name(key))).collect()
+    };
+    proposal.warnings = sampled.iter().flat_map(of_file).collect();
     for file in others {
         let path = file_name(&file.proposal.key);
-        join_dialects(&mut csv, &file.proposal.csv, (file_name(&first.proposal.key), path), &mut proposal.warnings);
+        join_dialects(&mut csv, &file.proposal.csv);
         let known: BTreeSet<String> = proposal.columns.iter().map(|column| column.name.clone()).collect();
         for column in file.proposal.columns.iter().filter(|column| !known.contains(&column.name)) {
             proposal.warnings.push(format!("column `{}` is not in all files; `{path}` has it", column.name));
@@ -127,7 +83,6 @@ fn join(sampled: &[Sampled], time_max: Duration) -> Result<(Proposal, Vec<FileSa
             finding.value = joined.clone();
         }
     }
-    let deadline = Instant::now() + time_max;
     for column in &mut proposal.columns {
         let all = &by_name[&column.name];
         column.nullable = all.iter().any(|one| one.nullable) || all.len() < sampled.len();
@@ -163,17 +118,21 @@ fn csv_item_is_new(proposal: &Proposal, finding: &super::proposal::Finding) -> b
     proposal.findings.iter().all(|known| known.item != finding.item)
 }
 
-fn file_name(key: &str) -> &str {
+pub(super) fn file_name(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
 }
 
-fn check_all(proposal: &Proposal, sampled: &[Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
-    let keep_going = || Instant::now() < deadline;
-    let check = |file: &Sampled| {
-        confirm::check(proposal, &file.head, &keep_going)
-            .map_err(|reason| InferError::NoMapping { key: file.proposal.key.clone(), reason })
-    };
-    sampled.iter().map(check).collect()
+fn check_all(proposal: &Proposal, sampled: &[&Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
+    sampled.iter().map(|file| check_file(proposal, file, deadline)).collect()
+}
+
+/// Reads a file by the converter with a proposal.
+///
+/// # Errors
+/// No run could start.
+pub(super) fn check_file(proposal: &Proposal, file: &Sampled, deadline: Instant) -> Result<FileCheck, InferError> {
+    confirm::check(proposal, &file.head, &|| Instant::now() < deadline)
+        .map_err(|reason| InferError::NoMapping { key: file.proposal.key.clone(), reason })
 }
 
 fn has_same_reading(one: &ColumnProposal, other: &ColumnProposal) -> bool {
@@ -227,7 +186,7 @@ fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
 }
 
 /// Takes the candidate that rejects the fewest values of all files; text if it rejects too many.
-fn choose(proposal: &mut Proposal, at: usize, found: Vec<ColumnProposal>, sampled: &[Sampled], deadline: Instant) {
+fn choose(proposal: &mut Proposal, at: usize, found: Vec<ColumnProposal>, sampled: &[&Sampled], deadline: Instant) {
     let name = proposal.columns[at].name.clone();
     let differing: Vec<String> = sampled.iter().filter_map(|file| type_in(file, &name)).collect();
     let mut best: Option<(u64, ColumnProposal)> = None;
@@ -268,7 +227,7 @@ fn type_in(file: &Sampled, name: &str) -> Option<String> {
 }
 
 /// The sums over all files.
-fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
+pub(super) fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
     if column.evidence.values == 0
         && let Some(first) = all.iter().find(|one| one.evidence.values > 0)
     {
@@ -294,7 +253,11 @@ fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal]) {
 }
 
 /// The proposal with the counts of all files.
-fn with_file_counts(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileCheck]) -> (Proposal, Vec<FileSample>) {
+pub(super) fn with_file_counts(
+    mut proposal: Proposal,
+    sampled: &[&Sampled],
+    checks: &[FileCheck],
+) -> (Proposal, Vec<FileSample>) {
     let mut files = Vec::new();
     for (file, check) in sampled.iter().zip(checks) {
         let own = &file.proposal.sample;
@@ -328,32 +291,58 @@ fn with_file_counts(mut proposal: Proposal, sampled: &[Sampled], checks: &[FileC
     (proposal, files)
 }
 
-/// Merges the dialects of two files: null tokens and footers are united, and an encoding or a separator that only one file
-/// needs is used for both.
-fn join_dialects(csv: &mut Map<String, Value>, other: &Value, paths: (&str, &str), warnings: &mut Vec<String>) {
+/// Merges the dialects of two files of one format: null tokens and footers are united, and an encoding or a separator that
+/// only one file needs is used for both. Where they differ otherwise, the first file's reads both.
+fn join_dialects(csv: &mut Map<String, Value>, other: &Value) {
     let Some(other) = other.as_object() else { return };
     let names: BTreeSet<String> = csv.keys().chain(other.keys()).cloned().collect();
     for name in names {
-        let (ours, theirs) = (csv.get(&name), other.get(&name));
-        if ours == theirs {
-            continue;
-        }
-        match join_setting(&name, ours, theirs) {
+        match join_setting(&name, csv.get(&name), other.get(&name)) {
             JoinedSetting::Is(Some(value)) => drop(csv.insert(name, value)),
             JoinedSetting::Is(None) => drop(csv.remove(&name)),
-            JoinedSetting::Conflict => {
-                let shown = |value: Option<&Value>| {
-                    value.map_or_else(|| "the default".to_owned(), |value| format!("`{value}`"))
-                };
-                warnings.push(format!(
-                    "`csv.{name}` is {} for `{}` and {} for `{}`; the first is used: give the others a table of their own",
-                    shown(ours),
-                    paths.0,
-                    shown(theirs),
-                    paths.1,
-                ));
+            JoinedSetting::Conflict => {}
+        }
+    }
+}
+
+/// Whether a dialect reads the files of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Agreement {
+    Same,
+    /// Only reading a file with the other's dialect shows it.
+    Undecided,
+    Different,
+}
+
+/// Settings that matter only if a file has what they are about.
+const UNDECIDED: [&str; 7] = ["quote", "escape", "comment", "decimal", "width", "ragged_rows", "record_terminator"];
+
+/// Compares the dialects of two files.
+pub(super) fn agreement(one: &Sampled, other: &Sampled) -> Agreement {
+    let csv = |file: &'_ Sampled| file.proposal.csv.as_object().cloned().unwrap_or_default();
+    let (ours, theirs) = (csv(one), csv(other));
+    let mut agreement = if has_same_encoding(one, other) { Agreement::Same } else { Agreement::Different };
+    for name in ours.keys().chain(theirs.keys()) {
+        if let JoinedSetting::Conflict = join_setting(name, ours.get(name), theirs.get(name)) {
+            match UNDECIDED.contains(&name.as_str()) {
+                true if agreement == Agreement::Same => agreement = Agreement::Undecided,
+                true => {}
+                false => agreement = Agreement::Different,
             }
         }
+    }
+    agreement
+}
+
+/// Whether one encoding reads both files. UTF-8 without a byte order mark is read by another encoding only if it is ASCII.
+fn has_same_encoding(one: &Sampled, other: &Sampled) -> bool {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    let label = |file: &Sampled| file.proposal.csv.get("encoding").and_then(Value::as_str).map(str::to_owned);
+    let is_safe = |file: &Sampled| file.head.bytes().is_ascii() || file.head.bytes().starts_with(BYTE_ORDER_MARK);
+    match (label(one), label(other)) {
+        (Some(label), None) => label.starts_with("utf-16") || is_safe(other),
+        (None, Some(label)) => label.starts_with("utf-16") || is_safe(one),
+        _ => true,
     }
 }
 
@@ -367,6 +356,7 @@ enum JoinedSetting {
 fn join_setting(name: &str, ours: Option<&Value>, theirs: Option<&Value>) -> JoinedSetting {
     use JoinedSetting::{Conflict, Is};
     match (name, ours, theirs) {
+        (_, ours, theirs) if ours == theirs => Is(ours.cloned()),
         (_, Some(Value::Array(ours)), Some(Value::Array(theirs))) => {
             let more = theirs.iter().filter(|token| !ours.contains(token));
             Is(Some(ours.iter().chain(more).cloned().collect()))
@@ -416,7 +406,7 @@ fn joined_format(
 }
 
 /// The type that holds the numbers of both.
-fn wider(one: &str, other: &str) -> Option<String> {
+pub(super) fn wider(one: &str, other: &str) -> Option<String> {
     const DIGITS_MAX: u8 = 38;
     /// Digits of the largest int64.
     const INTEGER_DIGITS: u8 = 19;

@@ -1,8 +1,10 @@
-//! Infers a mapping for a CSV of the lake, with evidence for each part.
+//! Infers a mapping for CSVs of the lake, with evidence for each part.
 //!
 //! - [`sniff`]: finds the dialect from the first records; [`survey`]: collects statistics of all columns in one pass;
 //!   [`settle`]: decides one dialect and the type of each column; [`misfits`]: finds types of columns with a few other
 //!   values; [`confirm`]: reads the file with the proposal by the converter, and revises types that reject rows.
+//! - Of several files, [`tables`] groups those of one table, [`formats`] groups those of one format, and [`join`] merges
+//!   their proposals.
 //!
 //! Invariant: if the whole file was read and confirmed, a run with the proposal rejects only the rows counted by
 //! `sample.rows_refused` and `sample.rows_misfit`.
@@ -14,6 +16,7 @@ mod amounts;
 mod column_stats;
 mod confirm;
 mod counterexample;
+pub mod formats;
 pub mod join;
 mod misfits;
 mod naming;

@@ -79,9 +79,13 @@ struct KeyParts<'a> {
     endings: &'a str,
 }
 
+/// The part of a key within its pipeline.
+fn relative(key: &str) -> &str {
+    key.strip_prefix("pipelines/").and_then(|rest| rest.split_once('/')).map_or(key, |(_, relative)| relative)
+}
+
 fn parts(key: &str) -> KeyParts<'_> {
-    let relative =
-        key.strip_prefix("pipelines/").and_then(|rest| rest.split_once('/')).map_or(key, |(_, relative)| relative);
+    let relative = relative(key);
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
     let lower = name.to_ascii_lowercase();
     let compression =
@@ -215,8 +219,8 @@ pub(super) fn series_glob(key: &str) -> String {
 }
 
 /// A glob of one file.
-pub(super) fn exactly(path: &str) -> String {
-    escape_glob(path)
+pub(super) fn exactly(key: &str) -> String {
+    escape_glob(relative(key))
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub struct Proposal {
     /// The evidence for each item of `csv`.
     pub findings: Vec<Finding>,
     pub columns: Vec<ColumnProposal>,
+    /// How the files of other formats are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<VariantProposal>,
     /// Whether some files lack some of the columns, which are null there.
     pub partial: bool,
     /// Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`].
@@ -41,6 +44,9 @@ impl Proposal {
         mapping.insert("files".into(), json!(self.files));
         if self.csv.as_object().is_some_and(|csv| !csv.is_empty()) {
             mapping.insert("csv".into(), self.csv.clone());
+        }
+        if !self.variants.is_empty() {
+            mapping.insert("variants".into(), self.variants.iter().map(VariantProposal::document).collect());
         }
         mapping.insert("columns".into(), self.columns.iter().map(ColumnProposal::document).collect());
         if self.partial {
@@ -62,6 +68,34 @@ impl Proposal {
     pub fn config(&self, title: &str) -> Value {
         let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
         json!({ "version": VERSION, "title": title, "mappings": [self.mapping()] })
+    }
+}
+
+/// The proposal for the files of another format.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantProposal {
+    /// The sampled files.
+    pub keys: Vec<String>,
+    /// Globs, relative to the pipeline's folder of the lake.
+    pub files: Vec<String>,
+    /// As of a [`Proposal`].
+    pub csv: Value,
+    pub csv_full: CsvDocument,
+    /// The columns that these files write differently, as in a config.
+    pub columns: Vec<Value>,
+    /// The evidence for each item of `csv`.
+    pub findings: Vec<Finding>,
+}
+
+impl VariantProposal {
+    fn document(&self) -> Value {
+        let mut variant = Map::new();
+        variant.insert("files".into(), json!(self.files));
+        variant.insert("csv".into(), self.csv.clone());
+        if !self.columns.is_empty() {
+            variant.insert("columns".into(), json!(self.columns));
+        }
+        Value::Object(variant)
     }
 }
 
@@ -170,11 +204,23 @@ impl ColumnProposal {
     fn document(&self) -> Value {
         let mut column = Map::new();
         column.insert("name".into(), json!(self.name));
+        let mut reading = self.reading();
+        column.extend(reading.shift_remove_entry("from"));
+        column.insert("type".into(), json!(self.ty));
+        column.extend(reading);
+        if !self.nullable {
+            column.insert("nullable".into(), json!(false));
+        }
+        Value::Object(column)
+    }
+
+    /// How the files write it: the fields that differ from their defaults.
+    pub(super) fn reading(&self) -> Map<String, Value> {
+        let mut column = Map::new();
         let own = matches!(&self.from, FromDocument::Name(name) if name.to_lowercase() == self.name.to_lowercase());
         if !own {
             column.insert("from".into(), json!(self.from));
         }
-        column.insert("type".into(), json!(self.ty));
         if !self.formats.is_empty() {
             column.insert("formats".into(), json!(self.formats));
         }
@@ -190,10 +236,7 @@ impl ColumnProposal {
         if let Some(timezone) = &self.timezone {
             column.insert("timezone".into(), json!(timezone));
         }
-        if !self.nullable {
-            column.insert("nullable".into(), json!(false));
-        }
-        Value::Object(column)
+        column
     }
 }
 

@@ -10,6 +10,7 @@ use super::settle::{self, Settled};
 use super::sniff::plan::{self, DialectPlan, SniffError};
 use super::survey::Survey;
 use super::{adjust, misfits, naming, suggest};
+use crate::domain::text::counted;
 use crate::engine::read::error::ReadError;
 use crate::engine::read::head::Head;
 use crate::ports::ObjectStore;
@@ -203,8 +204,10 @@ fn assemble(key: &str, plan: DialectPlan, settled: Settled, survey: &Survey, sam
     warnings.extend(settled.warnings);
     for (reason, refused) in &survey.refused {
         warnings.push(format!(
-            "{} records are rejected as {reason}, first on line {}: {}",
-            refused.count, refused.first_line, refused.message
+            "{} rejected as {reason}, first on line {}: {}",
+            counted(refused.count, "record is", "records are"),
+            refused.first_line,
+            refused.message
         ));
     }
     let (csv, csv_full) = confirm::csv(&plan.dialect);
@@ -220,6 +223,7 @@ fn assemble(key: &str, plan: DialectPlan, settled: Settled, survey: &Survey, sam
         csv_full,
         findings,
         columns: settled.columns,
+        variants: Vec::new(),
         partial: false,
         suggestions,
         sample,

@@ -1,17 +1,18 @@
-//! Proposes tables for many files: groups files of one shape, samples each group, and merges the proposals.
+//! Proposes tables for many files: groups files of one shape, samples each group, and merges the proposals. Files of one
+//! shape may have several formats, which become variants.
 //!
 //! Invariant: every file is in one table, or among the files left out with a reason; a table's globs match all of its
 //! files and none of another table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::join::{Joined, infer_all};
+use super::formats::{JOINED_MAX, Joined, infer_all};
 use super::naming;
-use super::proposal::Proposal;
-use super::propose::{InferError, InferOptions, infer};
+use super::proposal::{Proposal, VariantProposal};
+use super::propose::{InferError, InferOptions, fetch, infer_head};
 use crate::domain::limits::{GLOBS_MAX, MAPPINGS_MAX, TABLE_NAME_BYTES_MAX};
 use crate::domain::pipeline::document::VERSION;
 use crate::domain::pipeline::globs::compile_glob;
@@ -19,12 +20,15 @@ use crate::domain::source_name::is_csv;
 use crate::domain::text::counted;
 use crate::ports::ObjectStore;
 
-/// Files of a group that are sampled: the first, the last, and others in between.
+/// Files of a group that are sampled: the first, the last, and others in between; but each format's first.
 const SAMPLED_MAX: usize = 8;
 /// Files whose header is read; with more files, evenly spaced ones.
 const GROUPED_MAX: usize = 400;
 /// Bytes and rows read to detect a header.
 const HEADER_BYTES: usize = 64 << 10;
+/// The items of `csv` that tell formats apart.
+const FORMAT_SETTINGS: [&str; 6] =
+    ["delimiter", "header", "skip_rows", "skip_rows_after_header", "encoding", "decimal"];
 
 /// A file to propose a table for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,16 @@ struct Group {
     folder: String,
     columns: BTreeSet<String>,
     files: Vec<InputFile>,
+    /// The positions in `files` of each format that their heads have.
+    formats: BTreeMap<String, Vec<usize>>,
+}
+
+/// The head of a file.
+struct FileHead {
+    /// The names of its columns, in lower case.
+    columns: BTreeSet<String>,
+    /// The settings that tell formats apart, as text.
+    format: String,
 }
 
 impl Group {
@@ -96,8 +110,8 @@ pub fn tables(
             group.files.push(file.clone());
             continue;
         }
-        match header(store, file) {
-            Ok(columns) => group(&mut groups, file, columns),
+        match head(store, file) {
+            Ok(head) => group(&mut groups, file, head),
             Err(InferError::Store(error)) => return Err(InferError::Store(error)),
             Err(error) => left_out.push((file.path.clone(), error.to_string())),
         }
@@ -135,21 +149,28 @@ fn skipped_files(files: &[InputFile]) -> impl Iterator<Item = (String, String)> 
     files.iter().filter(other).map(move |file| (file.path.clone(), reason(&file.path).to_owned()))
 }
 
-/// The names of a file's columns, in lower case.
-fn header(store: &dyn ObjectStore, file: &InputFile) -> Result<BTreeSet<String>, InferError> {
+fn head(store: &dyn ObjectStore, file: &InputFile) -> Result<FileHead, InferError> {
     let options = InferOptions { bytes_max: HEADER_BYTES, ..InferOptions::default() };
-    let proposal = infer(store, &file.key, &options)?;
-    Ok(proposal.columns.iter().map(|column| column.name.to_lowercase()).collect())
+    let (head, size) = fetch(store, &file.key, &options)?;
+    let proposal = infer_head(&file.key, &head, size, &options)?;
+    let settings = FORMAT_SETTINGS.map(|name| proposal.csv.get(name));
+    let format = format!("{:?}", (settings, head.bytes().is_ascii()));
+    Ok(FileHead { columns: proposal.columns.iter().map(|column| column.name.to_lowercase()).collect(), format })
 }
 
-fn group(groups: &mut Vec<Group>, file: &InputFile, columns: BTreeSet<String>) {
+fn group(groups: &mut Vec<Group>, file: &InputFile, head: FileHead) {
+    let FileHead { columns, format } = head;
     let (name, folder) = (naming::table(&file.path), file.path.rsplit_once('/').map_or("", |(folder, _)| folder));
     match groups.iter_mut().find(|group| group.matches(&name, folder, &columns)) {
         Some(group) => {
             group.columns.extend(columns);
+            group.formats.entry(format).or_default().push(group.files.len());
             group.files.push(file.clone());
         }
-        None => groups.push(Group { name, folder: folder.to_owned(), columns, files: vec![file.clone()] }),
+        None => {
+            let (files, formats) = (vec![file.clone()], BTreeMap::from([(format, vec![0])]));
+            groups.push(Group { name, folder: folder.to_owned(), columns, files, formats });
+        }
     }
 }
 
@@ -170,7 +191,7 @@ fn propose_group(
     options: &InferOptions,
     left_out: &mut Vec<(String, String)>,
 ) -> Result<Option<TableProposal>, InferError> {
-    let chosen = spread(&group.files);
+    let chosen = chosen(group);
     let keys: Vec<&str> = chosen.iter().map(|file| file.key.as_str()).collect();
     let path_of = |key: &str| chosen.iter().find(|file| file.key == key).map_or(key, |file| &file.path).to_owned();
     let Joined { mut proposal, files: sampled, failed } = match infer_all(store, &keys, options) {
@@ -185,29 +206,50 @@ fn propose_group(
     let sampled: Vec<String> = sampled.iter().map(|file| path_of(&file.key)).collect();
     let mut warnings = Vec::new();
     proposal.table = name.clone();
-    proposal.files = globs(group, groups, &mut warnings);
-    let mapping = proposal.mapping();
-    let files = group.files.len();
-    Ok(Some(TableProposal { table: name, files, sampled, mapping, proposal, warnings }))
-}
-
-/// A sample of the files, evenly spaced.
-fn spread(files: &[InputFile]) -> Vec<&InputFile> {
-    let most = SAMPLED_MAX.min(files.len());
-    let at = |nth: usize| if most < 2 { 0 } else { nth * (files.len() - 1) / (most - 1) };
-    (0..most).map(|nth| &files[at(nth)]).collect()
-}
-
-/// Globs that match exactly the files of a group.
-fn globs(group: &Group, groups: &[Group], warnings: &mut Vec<String>) -> Vec<String> {
     let foreign: Vec<&str> = groups
         .iter()
         .filter(|other| !std::ptr::eq(*other, group))
         .flat_map(|other| other.files.iter().map(|file| file.path.as_str()))
         .collect();
+    proposal.files = globs(&group.files.iter().collect::<Vec<_>>(), &foreign, &mut warnings);
+    let of_variants: Vec<BTreeSet<usize>> =
+        proposal.variants.iter().map(|variant| files_of(variant, group, &keys)).collect();
+    for (variant, ours) in proposal.variants.iter_mut().zip(of_variants) {
+        let (ours, others): (Vec<_>, Vec<_>) = group.files.iter().enumerate().partition(|(at, _)| ours.contains(at));
+        let ours: Vec<&InputFile> = ours.into_iter().map(|(_, file)| file).collect();
+        let others: Vec<&str> = others.into_iter().map(|(_, file)| file.path.as_str()).collect();
+        variant.files = globs(&ours, &others, &mut warnings);
+    }
+    let mapping = proposal.mapping();
+    let files = group.files.len();
+    Ok(Some(TableProposal { table: name, files, sampled, mapping, proposal, warnings }))
+}
+
+/// A sample of the files, evenly spaced, with the first of each format.
+fn chosen(group: &Group) -> Vec<&InputFile> {
+    let files = &group.files;
+    let firsts = group.formats.values().filter_map(|members| members.first().copied()).take(JOINED_MAX);
+    let firsts: BTreeSet<usize> = if group.formats.len() > 1 { firsts.collect() } else { BTreeSet::new() };
+    let most = SAMPLED_MAX.min(files.len());
+    let at = |nth: usize| if most < 2 { 0 } else { nth * (files.len() - 1) / (most - 1) };
+    let spread = (0..most).map(at).filter(|at| !firsts.contains(at)).take(JOINED_MAX - firsts.len());
+    let all: BTreeSet<usize> = spread.chain(firsts.iter().copied()).collect();
+    all.into_iter().map(|at| &files[at]).collect()
+}
+
+/// The positions of the files of a variant: those that were sampled, and others whose heads have the format of one of them.
+fn files_of(variant: &VariantProposal, group: &Group, sampled: &[&str]) -> BTreeSet<usize> {
+    let is_ours = |at: &usize| variant.keys.contains(&group.files[*at].key);
+    let is_unknown = |at: &usize| !sampled.contains(&group.files[*at].key.as_str());
+    let like_ours = group.formats.values().filter(|members| members.first().is_some_and(is_ours)).flatten().copied();
+    (0..group.files.len()).filter(is_ours).chain(like_ours.filter(is_unknown)).collect()
+}
+
+/// Globs that match these files, and none of `foreign`.
+fn globs(files: &[&InputFile], foreign: &[&str], warnings: &mut Vec<String>) -> Vec<String> {
     let mut globs: Vec<String> = Vec::new();
     let matches = |glob: &str, path: &str| compile_glob(glob).is_ok_and(|glob| glob.compile_matcher().is_match(path));
-    for file in &group.files {
+    for file in files {
         if globs.iter().any(|glob| matches(glob, &file.path)) {
             continue;
         }
@@ -216,7 +258,7 @@ fn globs(group: &Group, groups: &[Group], warnings: &mut Vec<String>) -> Vec<Str
         globs.push(only_ours.unwrap_or_else(|| naming::exactly(&file.path)));
     }
     if globs.len() > 1 && foreign.is_empty() {
-        let folders: BTreeSet<String> = group.files.iter().map(|file| naming::folder_glob(&file.path)).collect();
+        let folders: BTreeSet<String> = files.iter().map(|file| naming::folder_glob(&file.path)).collect();
         if folders.len() < globs.len() {
             globs = folders.into_iter().collect();
         }

@@ -95,6 +95,7 @@ impl<'a> Edits<'a> {
             rows_rejected: outcome.rows.rows_rejected,
             rows_filtered: outcome.rows.rows_filtered,
             partitions: outcome.partitions,
+            variant: outcome.variant,
             archived: false,
             extra_columns: outcome.extra_columns,
         };

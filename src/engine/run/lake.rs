@@ -209,7 +209,7 @@ impl Lake {
 fn listed(prefix: &str, object: ObjectMeta) -> Option<ListedSource> {
     let key = object.key.strip_prefix(prefix)?.to_owned();
     let etag = object.etag.map(|etag| etag.0);
-    Some(ListedSource { key, size: object.size, etag, modified: object.modified })
+    Some(ListedSource { key, size: object.size, etag, modified: object.modified, variant: None })
 }
 
 /// A source by a HEAD request; `key` is relative to the pipeline's prefix. `None` if it doesn't exist.

@@ -94,7 +94,7 @@ fn read(file: &mut impl Read) -> io::Result<ListedSource> {
     let key = text(file, usize::from(key), KEY_BYTES_MAX)?;
     let etag = Some(text(file, usize::from(etag), ETAG_BYTES_MAX)?).filter(|etag| !etag.is_empty());
     let modified = DateTime::<Utc>::from_timestamp(second, nanos).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(ListedSource { key, size, etag, modified })
+    Ok(ListedSource { key, size, etag, modified, variant: None })
 }
 
 fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
@@ -122,6 +122,7 @@ mod tests {
             size: 1 << 40,
             etag: etag.map(str::to_owned),
             modified,
+            variant: None,
         };
         let all = [
             source("a", Some("t"), at(1_700_000_000, 123_456_789)),

@@ -296,11 +296,15 @@ impl TableRun<'_> {
 
     /// The schema of the next manifest's files. With a prefix some of the globs' sources may be left to a later run.
     fn schema(&self, found: &FoundRoot) -> StoredSchema {
-        let globs = match self.request.prefix {
-            "" => Some(self.mapping.files.clone()),
-            _ => found.readable().and_then(|root| root.schema.globs.clone()),
-        };
-        StoredSchema { globs, ..StoredSchema::of(self.mapping) }
+        let schema = StoredSchema::of(self.mapping);
+        match (self.request.prefix, found.readable()) {
+            ("", _) => schema,
+            // Sources outside the prefix stay as they were read.
+            (_, Some(root)) => {
+                StoredSchema { globs: root.schema.globs.clone(), variants: root.schema.variants.clone(), ..schema }
+            }
+            (_, None) => StoredSchema { globs: None, ..schema },
+        }
     }
 
     fn with_conversion<T>(&self, scratch: &Path, made: &OnFile<'_>, convert: impl FnOnce(&Conversion<'_>) -> T) -> T {

@@ -201,7 +201,7 @@ enum FoundEntry {
 /// Compares a file as a run does.
 fn compared(key: &str, entry: SourceEntry, file: &ObjectMeta) -> Comparison {
     let etag = file.etag.as_ref().map(|tag| tag.0.clone());
-    let listed = ListedSource { key: key.to_owned(), size: file.size, etag, modified: file.modified };
+    let listed = ListedSource { key: key.to_owned(), size: file.size, etag, modified: file.modified, variant: None };
     match compare(listed, Some(entry)) {
         None | Some(Difference::Returned(..)) => Comparison::Known(Loaded::Current),
         Some(Difference::Unknown(..)) => Comparison::NeedsTag,

@@ -13,7 +13,7 @@ use crate::domain::pipeline::globs::SourceGlobs;
 use crate::domain::pipeline::validate::parse as parse_config;
 use crate::domain::pipeline::{ColumnSource, Mapping, WhenRemoved};
 use crate::domain::problem::{Problem, ProblemKind};
-use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest};
+use crate::domain::table_schema::{StoredSchema, TableColumn, columns_of, mapping_digest, variants_digest};
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::ETag;
 use crate::web::cache::parsed::Parsed;
@@ -46,6 +46,7 @@ pub struct DeclaredTable {
     files: Vec<String>,
     /// Digest of the mapping, to compare with a manifest's.
     mapping: String,
+    variants: String,
     /// Whether it keeps the rows of CSVs that leave the lake.
     keeps_rows: bool,
 }
@@ -103,12 +104,14 @@ fn declared(mapping: &Mapping) -> DeclaredTable {
         headers: headers_of(mapping),
         files: mapping.files.clone(),
         mapping: mapping_digest(mapping),
+        variants: variants_digest(mapping),
         keeps_rows: mapping.when_removed == WhenRemoved::KeepRows,
     }
 }
 
 fn headers_of(mapping: &Mapping) -> BTreeSet<String> {
-    let names = mapping.columns.iter().flat_map(|column| match &column.source {
+    let columns = mapping.columns.iter().chain(mapping.variants.iter().flat_map(|variant| &variant.columns));
+    let names = columns.flat_map(|column| match &column.source {
         ColumnSource::Header(names) => names.as_slice(),
         ColumnSource::Position(_) | ColumnSource::Expr(_) => &[],
     });
@@ -144,7 +147,8 @@ impl Stored {
     /// globs unknown.
     fn was_written_under(&self, declared: &DeclaredTable) -> bool {
         let same_globs = self.schema.globs.as_ref().is_none_or(|globs| *globs == declared.files);
-        same_globs && self.schema.mapping == declared.mapping
+        let same_variants = self.schema.globs.is_none() || self.schema.variants == declared.variants;
+        same_globs && same_variants && self.schema.mapping == declared.mapping
     }
 }
 

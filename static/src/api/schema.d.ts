@@ -1439,6 +1439,8 @@ export interface components {
             /** @description The evidence for each item of `csv`. */
             findings: components["schemas"]["Finding"][];
             columns: components["schemas"]["ColumnProposal"][];
+            /** @description How the files of other formats are read. */
+            variants?: components["schemas"]["VariantProposal"][];
             /** @description Whether some files lack some of the columns, which are null there. */
             partial: boolean;
             /** @description Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`]. */
@@ -1765,6 +1767,20 @@ export interface components {
             line: number;
             /** @description Cut. */
             value: string;
+        };
+        /** @description The proposal for the files of another format. */
+        VariantProposal: {
+            /** @description The sampled files. */
+            keys: string[];
+            /** @description Globs, relative to the pipeline's folder of the lake. */
+            files: string[];
+            /** @description As of a [`Proposal`]. */
+            csv: unknown;
+            csv_full: components["schemas"]["CsvDocument"];
+            /** @description The columns that these files write differently, as in a config. */
+            columns: unknown[];
+            /** @description The evidence for each item of `csv`. */
+            findings: components["schemas"]["Finding"][];
         };
         /** @description An item of `partition_by` or `sort_by`. */
         Suggestion: {

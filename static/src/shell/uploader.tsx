@@ -19,7 +19,7 @@ import { droppedFiles } from "../uploads/dropped";
 import { deleteAfter, earlierUploads } from "../uploads/earlier";
 import { nameOf, namesOf } from "../uploads/keys";
 import { nextRunText } from "../uploads/outcome";
-import { sizeProblem, shapeOf } from "../uploads/parts";
+import { csvOf, sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, uploadKeyOf } from "../uploads/upload-key";
 import { partsToUpload, sendParts, type KeyedPart } from "../uploads/send";
 import { isCsv } from "../uploads/source-names";
@@ -330,10 +330,12 @@ async function planUpload(slug: string, table: TableStatus, { files, places, del
     );
   const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
-  const parts = await partsToUpload(slug, [...table.globs, ...added], files, shapeOf(mapping?.csv), places);
+  const globs = [...table.globs, ...added];
+  const csvOfFile = ({ name }: File) => csvOf(mapping, uploadKeyOf(globs, name) ?? name);
+  const parts = await partsToUpload(slug, globs, files, (file) => shapeOf(csvOfFile(file)), places);
   const saveGlobs = async () => {
     if (!mapping || unread.length === 0) return;
-    mapping.files = [...table.globs, ...added];
+    mapping.files = globs;
     await saveConfig(slug, config, etag);
   };
   return { parts, deleted, saveGlobs };

@@ -17,6 +17,7 @@ import {
   allowingRejects,
   changesFor,
   leavingOut,
+  ownFormats,
   rejectsAllowed,
   tooManyRejects,
   withMapping,
@@ -194,8 +195,9 @@ function Comparison(props: ComparisonProps) {
     if (!now) return undefined;
     const wanted = { wanted: columns, ignored };
     const misfits = misfitsOf(slug, keys, before.previews);
+    const formats = inferred ? ownFormats(mapping, inferred, misfits, `pipelines/${slug}/`) : [];
     return [
-      ...(inferred ? changesFor(mapping, inferred, ...rejectedIn(now), wanted) : []),
+      ...(inferred ? changesFor(mapping, inferred, ...rejectedIn(now), wanted, formats) : []),
       ...(filesOfTable > 1 ? leavingOut(misfits) : []),
     ];
     // The previews of the stored config don't change while the dialog is open.

@@ -2,7 +2,15 @@ import { describe, expect, it } from "vitest";
 import type { StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
 import { matcher } from "../uploads/globs";
-import { allowingRejects, changesFor, leavingOut, tooManyRejects, withMapping, type RejectedByColumn } from "./changes";
+import {
+  allowingRejects,
+  changesFor,
+  leavingOut,
+  ownFormats,
+  tooManyRejects,
+  withMapping,
+  type RejectedByColumn,
+} from "./changes";
 
 const column = (name: string, type: string, more: Partial<ColumnProposal> = {}): ColumnProposal => ({
   name,
@@ -160,5 +168,65 @@ describe("changes of a mapping", () => {
     expect(
       tooManyRejects({ rows: 0, rows_rejected: 0 }, { read: 4, rejected: 1 }, false, { rows: 0, ratio: 1 }),
     ).toBeUndefined();
+  });
+});
+
+describe("a file of another format", () => {
+  const files = (csv: unknown, more: Partial<Inferred> = {}): Inferred => ({
+    ...inferred([
+      column("id", "int64"),
+      column("day", "date", { formats: ["%d.%m.%Y"] }),
+      column("price", "decimal(18,2)", { from: "Price", number_format: { currency: ["€"] } as never }),
+    ]),
+    csv,
+    files_read: [{ key: "pipelines/p/t/b[1].csv" }, { key: "pipelines/p/t/c.csv" }] as never,
+    ...more,
+  });
+  const table: StoredMapping = {
+    table: "t",
+    files: ["t/*.csv"],
+    variants: [{ files: ["t/c.csv"], csv: { delimiter: ";" } }],
+    columns: [
+      { name: "id", type: "int64" },
+      { name: "day", type: "date" },
+      { name: "cost", from: ["Cost", "Price"], type: "decimal(18,2)" },
+      { name: "double", type: "int64", expr: "id * 2" },
+    ],
+  };
+  const misfits = [
+    { file: "t/b[1].csv", why: "" },
+    { file: "t/c.csv", why: "" },
+  ];
+
+  it("can be read in its own format", () => {
+    const csv = { delimiter: ";" };
+    const [change, ...others] = ownFormats(table, files(csv), misfits, "pipelines/p/");
+    expect(others).toEqual([]);
+    expect(change?.label).toBe("Read b[1].csv in its own format: semicolon-separated, UTF-8, with header");
+    expect(change?.apply(table).variants).toEqual([
+      {
+        files: ["t/b[[]1[]].csv"],
+        csv,
+        columns: [
+          { name: "day", formats: ["%d.%m.%Y"] },
+          { name: "cost", from: ["Cost", "Price"], number_format: { currency: ["€"] } },
+        ],
+      },
+      { files: ["t/c.csv"], csv: { delimiter: ";" } },
+    ]);
+  });
+
+  it("is told apart from others of the same choice", () => {
+    const variant = { keys: ["pipelines/p/t/c.csv"], csv: { delimiter: "|" }, columns: [{ name: "day" }] } as never;
+    const [change, ...others] = ownFormats(table, files({}, { variants: [variant] }), misfits, "pipelines/p/");
+    expect(others).toEqual([]);
+    expect(change?.apply(table).variants).toMatchObject([
+      { files: ["t/c.csv"], csv: { delimiter: "|" }, columns: [{ name: "cost" }] },
+      { csv: { delimiter: ";" } },
+    ]);
+  });
+
+  it("of the table's format is no variant", () => {
+    expect(ownFormats(table, files({ null_values: ["", "-"] }), misfits.slice(0, 1), "pipelines/p/")).toEqual([]);
   });
 });

@@ -4,6 +4,9 @@
  */
 import type { StoredConfig, StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
+import { exactGlob } from "../uploads/globs";
+import { csvOf as csvOfFile } from "../uploads/parts";
+import { footerMarks, formatText, isDialect, isOtherFormat, type Dialect } from "./dialect";
 
 export interface MappingChange {
   id: string;
@@ -182,10 +185,6 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
   return changes;
 }
 
-/** Values that mark a footer: `“Total” or “Generated…”`; empty if there are none. */
-export const footerMarks = (values: readonly string[]): string =>
-  values.map((value) => `“${value.replace(/\*$/, "…")}”`).join(" or ");
-
 /** Settings of all columns. */
 function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
   const csv = csvOf(mapping);
@@ -245,8 +244,80 @@ export interface MisfitFile {
   why: string;
 }
 
-/** A glob that matches this text alone. */
-const escapeGlob = (text: string): string => text.replace(/[*?[\]{}]/g, "[$&]").replaceAll("!", "{!}");
+/** Files of one format among those that were compared. */
+interface FormatOfFiles {
+  keys: string[];
+  csv: Dialect;
+  columns: ColumnProposal[];
+}
+
+/** The formats of the files, the table's proposed one first. */
+function formatsOf({ csv, columns, files_read, variants = [] }: Inferred): FormatOfFiles[] {
+  const others = variants.map((variant) => ({
+    keys: variant.keys,
+    csv: isDialect(variant.csv) ? variant.csv : {},
+    columns: columns.map((column): ColumnProposal => {
+      const own = (variant.columns as Partial<ColumnProposal>[]).find(({ name }) => name === column.name);
+      if (!own) return column;
+      const { from = column.name, formats = [], number_format = null, timezone = null } = own;
+      return { ...column, from, formats, number_format, timezone };
+    }),
+  }));
+  const taken = new Set(others.flatMap(({ keys }) => keys));
+  const keys = files_read.map(({ key }) => key).filter((key) => !taken.has(key));
+  return [{ keys, csv: isDialect(csv) ? csv : {}, columns }, ...others];
+}
+
+const isNumber = (type: string): boolean => /^(u?int|float|decimal)/.test(type);
+
+/** The columns of a mapping that files write differently. */
+function columnsOfVariant(mapping: StoredMapping, found: readonly ColumnProposal[]): StoredColumn[] {
+  return columnsOf(mapping).flatMap((column) => {
+    const headers = headersOf(column);
+    const own = found.find((one) => headers.includes(headerOf(one)));
+    const [type, ownType] = [text(column.type), own?.type ?? ""];
+    if (!own || (type !== ownType && !(isNumber(type) && isNumber(ownType)))) return [];
+    const members = READING.filter((member) => member !== "type");
+    const pick = (from: StoredColumn) =>
+      Object.fromEntries(members.filter((member) => member in from).map((member) => [member, from[member]]));
+    const [now, wanted] = [pick(column), pick(readingOf(own))];
+    if (JSON.stringify(now) === JSON.stringify(wanted)) return [];
+    return [{ name: column.name, ...(column.from === undefined ? {} : { from: column.from }), ...wanted }];
+  });
+}
+
+/** Variants for files of another format than the mapping has for them. `prefix`: of the pipeline's keys. */
+export function ownFormats(
+  mapping: StoredMapping,
+  inferred: Inferred,
+  misfits: readonly MisfitFile[],
+  prefix: string,
+): MappingChange[] {
+  return formatsOf(inferred).flatMap(({ keys, csv, columns }) => {
+    const files = misfits
+      .map(({ file }) => file)
+      .filter((file) => keys.includes(`${prefix}${file}`))
+      .filter((file) => {
+        const now = csvOfFile(mapping, file);
+        return isOtherFormat(csv, isDialect(now) ? now : {});
+      });
+    const [first] = files;
+    if (first === undefined) return [];
+    const names = files.map((file) => file.slice(file.lastIndexOf("/") + 1));
+    const change: MappingChange = {
+      id: `format of ${first}`,
+      label: `Read ${names.join(", ")} in ${files.length === 1 ? "its" : "their"} own format: ${formatText(csv, [])}`,
+      why: "the other files keep theirs",
+      proposed: true,
+      apply: (given) => {
+        const entries = columnsOfVariant(given, columns);
+        const variant = { files: files.map(exactGlob), csv, ...(entries.length > 0 ? { columns: entries } : {}) };
+        return { ...given, variants: [variant, ...list(given.variants)] };
+      },
+    };
+    return [change];
+  });
+}
 
 /** Leaves single files out. */
 export const leavingOut = (files: readonly MisfitFile[]): MappingChange[] =>
@@ -255,7 +326,7 @@ export const leavingOut = (files: readonly MisfitFile[]): MappingChange[] =>
     label: `Leave out ${file}`,
     why,
     proposed: false,
-    apply: (given) => ({ ...given, files: [...list(given.files), `!${escapeGlob(file)}`] }),
+    apply: (given) => ({ ...given, files: [...list(given.files), `!${exactGlob(file)}`] }),
   }));
 
 /** Changes that let the mapping read the files. `rejected`: the present rejects. */
@@ -265,13 +336,16 @@ export function changesFor(
   rejected: RejectedByColumn,
   refused: number,
   headers: Headers,
+  formats: readonly MappingChange[] = [],
 ): MappingChange[] {
   const isRejecting = rejected.size > 0 || refused > 0;
   return [
+    ...formats,
     ...newColumns(mapping, inferred, headers),
     ...missingColumns(mapping, inferred),
     ...readings(mapping, inferred, rejected),
-    ...(isRejecting ? settings(mapping, inferred) : []),
+    // Settings of other formats are not those of the table.
+    ...(isRejecting && formats.length === 0 ? settings(mapping, inferred) : []),
   ];
 }
 

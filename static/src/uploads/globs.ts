@@ -45,6 +45,9 @@ function patternOf(glob: string): RegExp {
   }
 }
 
+/** A glob that matches this key alone. */
+export const exactGlob = (key: string): string => key.replace(/[*?[\]{}]/g, "[$&]").replaceAll("!", "{!}");
+
 /** Whether a glob names files that are left out. */
 export const leavesOut = (glob: string): boolean => glob.startsWith("!");
 

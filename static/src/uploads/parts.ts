@@ -6,6 +6,7 @@
  */
 import { UPLOAD_BYTES_MAX } from "../api/rules";
 import { bytes } from "../format/number";
+import { matcher } from "./globs";
 import { compressionOf, stemOf } from "./source-names";
 
 /** The settings of a mapping that decide where records end. */
@@ -52,6 +53,13 @@ export function shapeOf(csv: unknown): RecordShape {
     // Parts without a marked footer lose no rows.
     skipFooterRows: Array.isArray(given.footer_values) ? 0 : rows(given.skip_footer_rows),
   };
+}
+
+/** The `csv` object by which a mapping reads a file: its own, or that of the first variant whose globs match. */
+export function csvOf(mapping: unknown, key: string): unknown {
+  const { csv, variants } = (mapping ?? {}) as { csv?: unknown; variants?: { files?: string[]; csv?: unknown }[] };
+  const variant = Array.isArray(variants) && variants.find(({ files = [] }) => matcher(files)(key));
+  return variant ? variant.csv : csv;
 }
 
 const LF = 0x0a;

@@ -22,7 +22,7 @@ export async function partsToUpload(
   slug: string,
   globs: readonly string[],
   files: readonly File[],
-  shape: RecordShape,
+  shapeOfFile: (file: File) => RecordShape,
   places: ReadonlyMap<File, string> = new Map(),
 ): Promise<KeyedPart[]> {
   const found: KeyedPart[] = [];
@@ -34,7 +34,7 @@ export async function partsToUpload(
       found.push({ name: file.name, body: file, pack: false, key, of: file.name, replace: true });
       continue;
     }
-    for (const part of await partsOf(file, shape, readsCompressed(globs, file.name))) {
+    for (const part of await partsOf(file, shapeOfFile(file), readsCompressed(globs, file.name))) {
       const free = freeName(part.name, (name) => taken.has(uploadKeyOf(globs, name) ?? ""));
       const place = uploadKeyOf(globs, free);
       if (place === undefined) throw new Error(`no pattern of the table reads ${free}: ${globs.join(", ")}`);

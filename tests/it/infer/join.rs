@@ -1,6 +1,6 @@
 //! One proposal for several files of a table: a run with it writes every row of each file that it says can be read.
 
-use lakemill::engine::infer::join::{JOINED_MAX, Joined, infer_all};
+use lakemill::engine::infer::formats::{JOINED_MAX, Joined, infer_all};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -121,9 +121,75 @@ fn files_without_a_proposal_are_named_and_the_others_are_read() {
     assert!(matches!(error, InferError::Empty { .. }), "{error}");
 }
 
+#[test]
+fn files_of_other_formats_become_variants_of_the_largest() {
+    let german = "Kasse 4\n\nid;day;amount;city\n1;31.01.2024;1.234,50;Köln\n2;01.02.2024;7,00;Ulm\n";
+    let plain = "id,day,amount,city\n3,2024-01-31,1234.50,Köln\n4,2024-02-01,7.00,Ulm\n";
+    let more = "id,day,amount,city,promo\n5,2024-01-31,1234.50,Köln,x\n6,2024-02-01,7.00,Ulm,y\n";
+    let files = [("de.csv", german), ("a.csv", plain), ("b.csv", more)];
+    let joined = joined(&files, 6);
+    let mapping = joined.proposal.mapping();
+    assert_eq!(
+        (type_of(&joined, "amount"), type_of(&joined, "day"), type_of(&joined, "promo")),
+        ("decimal(18,2)".to_owned(), "date".to_owned(), "string".to_owned())
+    );
+    assert_eq!(joined.proposal.sample.rows_confirmed, 6);
+    assert_eq!(mapping.get("csv"), None);
+    assert_eq!(
+        mapping["variants"],
+        serde_json::json!([{
+            "files": ["t/de.csv"],
+            "csv": { "delimiter": ";", "skip_rows": 2, "decimal": ",", "thousands": "." },
+            "columns": [{ "name": "day", "formats": ["%d.%m.%Y"] }]
+        }])
+    );
+    assert!(joined.proposal.warnings.iter().all(|warning| !warning.contains("csv.delimiter")));
+}
+
+#[test]
+fn encodings_of_files_are_told_apart_by_their_letters() {
+    let encoded = |text: &str| encoding_rs::WINDOWS_1252.encode(text).0.into_owned();
+    let old = encoded("id,city\n1,Köln am Rhein\n2,Weißwasser\n3,Süd\n");
+    let store = MemoryStore::new();
+    let put = |key: &str, bytes: &[u8]| store.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
+    put("pipelines/x/a.csv", "id,city\n4,Köln\n5,Süd\n".as_bytes());
+    put("pipelines/x/b.csv", &old);
+    put("pipelines/x/c.csv", b"id,city\n6,Ulm\n7,Bonn\n");
+    let variants = |keys: &[&str]| infer_all(&store, keys, &GENEROUS_LIMITS).unwrap().proposal.variants;
+    let found = variants(&["pipelines/x/a.csv", "pipelines/x/b.csv", "pipelines/x/c.csv"]);
+    assert_eq!(found.iter().map(|one| one.files.clone()).collect::<Vec<_>>(), [["b.csv"]]);
+    assert_eq!(found[0].csv["encoding"], "windows-1252");
+    assert_eq!(variants(&["pipelines/x/b.csv", "pipelines/x/c.csv"]), [], "plain ASCII is the same in both");
+}
+
+#[test]
+fn column_that_formats_read_as_different_types_is_text() {
+    let files = [("a.csv", "id;x\n1;10\n2;20\n"), ("b.csv", "id,x\n3,red\n4,blue\n"), ("c.csv", "id,x\n5,7\n6,8\n")];
+    let joined = joined(&files, 6);
+    assert_eq!((type_of(&joined, "id"), type_of(&joined, "x")), ("int64".to_owned(), "string".to_owned()));
+}
+
+/// The separators of a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Separators {
+    cell: char,
+    decimal: char,
+    thousands: char,
+    /// Lines before the header.
+    title: &'static str,
+}
+
+const SEPARATORS: [Separators; 4] = [
+    Separators { cell: ',', decimal: '.', thousands: ',', title: "" },
+    Separators { cell: ';', decimal: ',', thousands: '.', title: "" },
+    Separators { cell: '\t', decimal: '.', thousands: ',', title: "" },
+    Separators { cell: ';', decimal: ',', thousands: '.', title: "Report 7\n\n" },
+];
+
 /// How a file writes its rows.
 #[derive(Debug, Clone)]
 struct Style {
+    separators: Separators,
     currency: &'static str,
     grouped: bool,
     brackets: bool,
@@ -139,8 +205,10 @@ fn style() -> impl Strategy<Value = Style> {
     let footer = prop::sample::select(vec!["", "Total,,\n", "Sum,,\nGenerated 2024\n", ",,\n"]);
     let nulls = prop::sample::select(vec![None, Some(""), Some("N/A"), Some("-")]);
     let rows = prop::collection::vec(-999_999i64..9_999_999, 3..12);
-    (currency, any::<bool>(), any::<bool>(), nulls, footer, any::<bool>(), rows).prop_map(
-        |(currency, grouped, brackets, nulls, footer, promo, rows)| Style {
+    let separators = prop_oneof![3 => Just(SEPARATORS[0]), 1 => prop::sample::select(SEPARATORS.to_vec())];
+    (separators, currency, any::<bool>(), any::<bool>(), nulls, footer, any::<bool>(), rows).prop_map(
+        |(separators, currency, grouped, brackets, nulls, footer, promo, rows)| Style {
+            separators,
             currency,
             grouped,
             brackets,
@@ -154,28 +222,31 @@ fn style() -> impl Strategy<Value = Style> {
 
 impl Style {
     fn text(&self) -> String {
-        let mut text = format!("id,amount,note{}\n", if self.promo { ",promo" } else { "" });
+        let Separators { cell, decimal, thousands, title } = self.separators;
+        let promo = if self.promo { format!("{cell}promo") } else { String::new() };
+        let mut text = format!("{title}id{cell}amount{cell}note{promo}\n");
         for (nth, value) in self.rows.iter().enumerate() {
             let digits = format!("{}", value.unsigned_abs() / 100);
             let mut whole = String::new();
             for (at, digit) in digits.chars().enumerate() {
                 if self.grouped && at > 0 && (digits.len() - at) % 3 == 0 {
-                    whole.push(',');
+                    whole.push(thousands);
                 }
                 whole.push(digit);
             }
-            let amount = format!("{}{whole}.{:02}", self.currency, value.unsigned_abs() % 100);
+            let amount = format!("{}{whole}{decimal}{:02}", self.currency, value.unsigned_abs() % 100);
             let amount = match (*value < 0, self.brackets) {
                 (true, true) => format!("({amount})"),
                 (true, false) => format!("-{amount}"),
                 (false, _) => amount,
             };
             let amount = self.nulls.filter(|_| nth == 1).map_or(amount, str::to_owned);
-            text += &format!("{nth},\"{amount}\",row {nth}{}\n", if self.promo { ",p" } else { "" });
+            let promo = if self.promo { format!("{cell}p") } else { String::new() };
+            text += &format!("{nth}{cell}\"{amount}\"{cell}row {nth}{promo}\n");
         }
         let more = if self.promo { ",\n" } else { "\n" };
         // Totals have the cells of a row.
-        text + &self.footer.replace(",,\n", &format!(",,{more}"))
+        text + &self.footer.replace(",,\n", &format!(",,{more}")).replace(',', &cell.to_string())
     }
 }
 
@@ -189,11 +260,15 @@ proptest! {
         let texts: Vec<(String, String)> =
             styles.iter().enumerate().map(|(nth, style)| (format!("{nth}.csv"), style.text())).collect();
         let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        // An empty record at the end is a row of nulls where nothing says that it is a footer.
-        let known = styles.iter().any(|style| style.footer.contains("Total") || style.footer.contains("Sum"));
-        let empty = styles.iter().filter(|style| style.footer == ",,\n").count() as u64;
+        // An empty record at the end is a row of nulls where no file of its format says that it is a footer.
+        let is_marked = |style: &Style| style.footer.contains("Total") || style.footer.contains("Sum");
+        let is_row = |style: &&Style| {
+            let mut like = styles.iter().filter(|other| other.separators == style.separators);
+            style.footer == ",,\n" && !like.any(is_marked)
+        };
+        let empty = styles.iter().filter(is_row).count() as u64;
         let rows: u64 = styles.iter().map(|style| style.rows.len() as u64).sum();
-        let joined = joined(&files, rows + if known { 0 } else { empty });
+        let joined = joined(&files, rows + empty);
         prop_assert!(joined.files.len() <= JOINED_MAX);
     }
 }

@@ -269,6 +269,7 @@ fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOut
     let (written, rejected) = (parsed.rows.len() as u64, parsed.rejected.len() as u64);
     let outcome = SourceOutcome {
         extra_columns: Vec::new(),
+        variant: None,
         rows: SourceResult {
             source: source.key.clone(),
             rows_read: written + rejected + parsed.filtered,

@@ -92,6 +92,7 @@ impl TableConfig {
             table: TableName::parse(self.name).unwrap(),
             files: self.globs.iter().map(|g| (*g).to_owned()).collect(),
             csv: Dialect { quote: None, header: false, null_values: vec![], ..Dialect::default() },
+            variants: Variants::default(),
             columns: vec![
                 column("p", DataType::String),
                 column("v", if self.wide { DataType::Int64 } else { DataType::Int32 }),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::domain::digest::sha256_hex;
 use crate::domain::pipeline::document::{
     BlankLinesDocument, DuplicateColumnsDocument, EncodingsDocument, ExtraColumnsDocument, InferableTextsDocument,
     MissingColumnsDocument, NegativeDocument, OnErrorDocument, OnFailDocument, QuotesDocument, RaggedRowsDocument,
@@ -16,7 +17,10 @@ use crate::domain::pipeline::{
     Column, ColumnSource, Compression, Dialect, Mapping, NumberFormat, OnFail, PartitionField,
 };
 
-/// Everything that can change the table's bytes; without `files` (sources are compared separately), `when_removed`,
+/// Characters of a variant's id; a manifest stores one with each source.
+const VARIANT_ID_CHARS: usize = 16;
+
+/// Everything that can change the table's bytes; without `files` and `variants` (sources are compared separately), `when_removed`,
 /// `keep_history`, `freshness`, `publish`, reject limits, and checks that only warn.
 pub(super) fn canonical(mapping: &Mapping) -> String {
     let checks = mapping.checks.iter().filter(|check| check.on_fail != OnFail::Warn);
@@ -48,6 +52,13 @@ pub(super) fn canonical(mapping: &Mapping) -> String {
             "tail_text_bytes": mapping.parquet.cuts.tail_text_bytes,
         },
     }))
+}
+
+/// Identifies how a variant reads; `columns`: the mapping's, as the variant reads them.
+pub(super) fn variant_id(csv: &Dialect, columns: &[Column]) -> String {
+    let columns: Vec<Value> = columns.iter().map(column).collect();
+    let text = sorted_text(json!({ "csv": dialect(csv), "columns": columns }));
+    sha256_hex(text.as_bytes())[..VARIANT_ID_CHARS].to_owned()
 }
 
 fn partitions(mapping: &Mapping) -> Vec<Value> {

@@ -6,9 +6,9 @@ use super::report::{Pointer, Report};
 use super::{formats, numbers, types};
 use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXPRESSION_BYTES_MAX};
 use crate::domain::name::{ColumnName, NameError};
-use crate::domain::pipeline::document::{ColumnDocument, FromDocument};
+use crate::domain::pipeline::document::{ColumnDocument, FromDocument, VariantDocument};
 use crate::domain::pipeline::types::DataType;
-use crate::domain::pipeline::{Column, ColumnSource, Dialect};
+use crate::domain::pipeline::{Column, ColumnSource, Dialect, NumberFormat};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
 use crate::domain::text::{did_you_mean, quoted, suggest};
 use crate::domain::zones::{self, Zone};
@@ -78,20 +78,17 @@ pub(super) fn resolve(
                 None
             }
         };
-        check_formats(document, ty, &at, report);
-        let number_format = numbers::resolve(document, csv, ty, &at, report);
-        let timezone = timezone(document, ty, &at, report);
-        let source = source(document, header, position, &at, report);
+        let reading = reading(document, csv, header, (ty, position), &at, report);
         position += usize::from(document.expr.is_none());
-        let column = name.clone().zip(ty).zip(source).map(|((name, ty), source)| Column {
+        let column = name.clone().zip(ty).zip(reading).map(|((name, ty), reading)| Column {
             name,
             ty,
-            source,
+            source: reading.source,
             nullable: document.nullable,
             on_error: document.on_error.into(),
             formats: document.formats.clone(),
-            number_format,
-            timezone,
+            number_format: reading.number_format,
+            timezone: reading.timezone,
         });
         columns.resolved = columns.resolved.take().zip(column).map(|(mut all, column)| {
             all.push(column);
@@ -105,6 +102,93 @@ pub(super) fn resolve(
         report.push(InvalidValue, at, message);
     }
     columns
+}
+
+/// The columns as the files of a variant have them. `documents`: the mapping's, of which `columns` were made.
+pub(super) fn resolve_variant(
+    documents: &[ColumnDocument],
+    columns: &[Column],
+    variant: &VariantDocument,
+    format: (&Dialect, Option<bool>),
+    of_mapping: (&Columns, &Dialect),
+    at: &Pointer,
+    report: &mut Report,
+) -> Vec<Column> {
+    let ((csv, header), (known, mapping_csv)) = (format, of_mapping);
+    let mut entries: HashMap<usize, usize> = HashMap::new();
+    for (index, entry) in variant.columns.iter().enumerate() {
+        let at = at.index(index).key("name");
+        if report.is_replaced(&at) {
+            continue;
+        }
+        let Some(column) = known.find(&entry.name, &at, report) else { continue };
+        if documents[column].expr.is_some() {
+            let message = format!("the column {} is computed, not read from the files", quoted(&entry.name));
+            report.push(InvalidValue, &at, message);
+        } else if let Some(first) = entries.insert(column, index) {
+            report.push(Duplicate, &at, format!("the column {} is already in entry {first}", quoted(&entry.name)));
+        }
+    }
+    let mut position = 0;
+    let mut resolved = columns.to_vec();
+    for (index, (column, document)) in resolved.iter_mut().zip(documents).enumerate() {
+        if document.expr.is_some() {
+            continue;
+        }
+        let entry = entries.get(&index).map(|&entry| (&variant.columns[entry], at.index(entry)));
+        // A name is of no use without a header, a position of none with one.
+        let from = Some(&document.from).filter(|_| csv.header == mapping_csv.header).cloned().flatten();
+        let (document, at) = match entry {
+            Some((entry, at)) => (entry.of(document), at),
+            None => (ColumnDocument { from, ..document.clone() }, at.clone()),
+        };
+        if let Some(reading) = reading(&document, csv, header, (Some(column.ty), position), &at, report) {
+            column.source = reading.source;
+            column.formats = document.formats;
+            (column.number_format, column.timezone) = (reading.number_format, reading.timezone);
+        }
+        position += 1;
+    }
+    resolved
+}
+
+/// How a column's values are read from the files.
+struct ColumnReading {
+    source: ColumnSource,
+    number_format: Option<NumberFormat>,
+    timezone: Option<Zone>,
+}
+
+/// `of`: the column's type, and its position among those that are read.
+fn reading(
+    document: &ColumnDocument,
+    csv: &Dialect,
+    header: Option<bool>,
+    of: (Option<DataType>, usize),
+    at: &Pointer,
+    report: &mut Report,
+) -> Option<ColumnReading> {
+    let (ty, position) = of;
+    check_formats(document, ty, at, report);
+    let number_format = numbers::resolve(document, csv, ty, at, report);
+    let timezone = timezone(document, ty, at, report);
+    let source = source(document, header, position, at, report)?;
+    Some(ColumnReading { source, number_format, timezone })
+}
+
+/// Cells of a record without a header: as declared, else as many as the columns need.
+pub(super) fn width(csv: &Dialect, columns: &[Column], csv_at: &Pointer, report: &mut Report) -> Option<usize> {
+    let positions = columns.iter().filter_map(|column| match column.source {
+        ColumnSource::Position(position) => Some((position, column)),
+        ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
+    });
+    let (last, column) = positions.max_by_key(|(position, _)| *position).filter(|_| !csv.header)?;
+    if let Some(width) = csv.width.filter(|width| *width <= last) {
+        let name = quoted(column.name.as_str());
+        let message = format!("{width} cells are too few: the column {name} takes position {last}, counted from 0");
+        report.push(InvalidValue, &csv_at.key("width"), message);
+    }
+    Some(csv.width.unwrap_or(last + 1))
 }
 
 /// Reads a name of columns' kind, or reports what is wrong with it.

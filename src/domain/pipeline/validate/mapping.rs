@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use super::columns::{is_expression, name};
 use super::report::{Pointer, Report};
-use super::{canonical, columns, dialect, files, partitions, publish};
+use super::{canonical, columns, dialect, files, partitions, publish, variants};
 use crate::domain::limits::{
     FRESHNESS_SECONDS_MAX, FRESHNESS_SECONDS_MIN, KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX,
 };
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
-use crate::domain::pipeline::{
-    Check, Column, ColumnSource, Compression, Dialect, Mapping, ParquetOptions, RejectLimits,
-};
+use crate::domain::pipeline::{Check, Compression, Dialect, Mapping, ParquetOptions, RejectLimits};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
 use crate::domain::table_log::cuts::CutTargets;
 use crate::domain::text::quoted;
@@ -65,11 +63,14 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
         return None;
     }
     let resolved = columns.resolved.take().filter(|columns| !columns.is_empty());
-    let csv = Dialect { width: width(&csv, resolved.as_deref().unwrap_or_default(), &csv_at, report), ..csv };
+    let csv = Dialect { width: columns::width(&csv, resolved.as_deref().unwrap_or_default(), &csv_at, report), ..csv };
+    let read = resolved.as_deref().unwrap_or_default();
+    let variants = variants::resolve(document, &csv, &columns, read, at, report);
     let mut mapping = Mapping {
         table: table?,
         files,
         csv,
+        variants,
         columns: resolved?,
         filter: document.filter.clone(),
         checks: checks?,
@@ -90,21 +91,6 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
     publish::check(&mapping, at, report);
     mapping.canonical = canonical::canonical(&mapping);
     Some(mapping)
-}
-
-/// Cells of a record without a header: as declared, else as many as the columns need.
-fn width(csv: &Dialect, columns: &[Column], csv_at: &Pointer, report: &mut Report) -> Option<usize> {
-    let positions = columns.iter().filter_map(|column| match column.source {
-        ColumnSource::Position(position) => Some((position, column)),
-        ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
-    });
-    let (last, column) = positions.max_by_key(|(position, _)| *position).filter(|_| !csv.header)?;
-    if let Some(width) = csv.width.filter(|width| *width <= last) {
-        let name = quoted(column.name.as_str());
-        let message = format!("{width} cells are too few: the column {name} takes position {last}, counted from 0");
-        report.push(InvalidValue, &csv_at.key("width"), message);
-    }
-    Some(csv.width.unwrap_or(last + 1))
 }
 
 fn table(text: &str, at: &Pointer, report: &mut Report) -> Option<TableName> {

@@ -17,6 +17,7 @@ mod readers;
 mod report;
 mod structure;
 mod types;
+mod variants;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -141,7 +141,7 @@ fn cut(root: &mut Value, at: &Pointer, length: usize) {
 }
 
 fn holds_objects(pointer: &str) -> bool {
-    matches!(pointer.rsplit('/').next(), Some("mappings" | "columns" | "checks"))
+    matches!(pointer.rsplit('/').next(), Some("mappings" | "columns" | "checks" | "variants"))
 }
 
 fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {

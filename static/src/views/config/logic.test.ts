@@ -147,6 +147,7 @@ describe("effect of the next run", () => {
   it("depends on the changed fields of a table", () => {
     const before = config(table);
     expect(changes(before, config({ ...table, files: ["b.csv"] }))).toEqual(["files"]);
+    expect(changes(before, config({ ...table, variants: [{ files: ["b.csv"] }] }))).toEqual(["variants"]);
     expect(changes(before, config({ ...table, csv: { header: false } }))).toEqual(["rebuilt"]);
     expect(changes(before, config({ ...table, columns: [{ name: "x", type: "int16" }] }))).toEqual(["shape"]);
     expect(changes(before, config({ ...table, partition_by: ["x"] }))).toEqual(["shape"]);

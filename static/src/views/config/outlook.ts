@@ -1,15 +1,15 @@
 /**
  * Predicts what the next run does about a changed config.
  *
- * Follows the service's rule: a table is rebuilt if its definition changed, except for files, allowed rejects and
- * checks that only warn.
+ * Follows the service's rule: a table is rebuilt if its definition changed, except for files, variants, allowed rejects
+ * and checks that only warn.
  */
 import type { Job, PipelineStatus, TableStatus } from "../../api/types";
 import { counted } from "../../format/number";
 import { isSchema, propertiesOf, type Schema } from "../../components/editor/schema";
 
 export type Outlook = { table: string } & (
-  | { change: "new" | "rebuilt" | "files" | "quiet" | "removed" | "unapplied" }
+  | { change: "new" | "rebuilt" | "files" | "variants" | "quiet" | "removed" | "unapplied" }
   | { change: "shape"; what: string[] }
   | { change: "sources"; pending: number; gone: number }
 );
@@ -51,6 +51,7 @@ function withoutDefaults(value: unknown, schema: Schema | undefined): unknown {
 interface Mapping {
   table: string;
   files: unknown;
+  variants: unknown;
   quiet: unknown;
   columns: unknown;
   partitioning: unknown;
@@ -58,8 +59,19 @@ interface Mapping {
 }
 
 function mappingOf(value: Members, schema: Schema | undefined): Mapping | undefined {
-  const { table, files, rejects, checks, when_removed, keep_history, freshness, publish, empty_files, ...others } =
-    withoutDefaults(value, schema) as Members;
+  const {
+    table,
+    files,
+    variants,
+    rejects,
+    checks,
+    when_removed,
+    keep_history,
+    freshness,
+    publish,
+    empty_files,
+    ...others
+  } = withoutDefaults(value, schema) as Members;
   if (typeof table !== "string") return undefined;
   const { readers, ...parquet } = isMembers(others.parquet) ? others.parquet : {};
   const rest: Members = { ...others, parquet };
@@ -70,6 +82,7 @@ function mappingOf(value: Members, schema: Schema | undefined): Mapping | undefi
   return {
     table,
     files,
+    variants,
     quiet: [rejects, listed.filter(isQuiet), when_removed, keep_history, freshness, publish, empty_files, readers],
     columns: named.sort(),
     partitioning: rest.partition_by,
@@ -94,6 +107,7 @@ function compared(before: Mapping, after: Mapping): Outlook | undefined {
   if (what.length > 0) return { table, change: "shape", what };
   if (!same(before.rest, after.rest)) return { table, change: "rebuilt" };
   if (!same(before.files, after.files)) return { table, change: "files" };
+  if (!same(before.variants, after.variants)) return { table, change: "variants" };
   return same(before.quiet, after.quiet) ? undefined : { table, change: "quiet" };
 }
 
@@ -126,7 +140,7 @@ export function nextRun(edited: Outlook[], status: PipelineStatus): Outlook[] {
     const now = currentOutlook(table);
     const edit = all.get(table.name);
     // A rebuild is reported even if it writes nothing new.
-    const isSmall = edit === undefined || edit.change === "files" || edit.change === "quiet";
+    const isSmall = edit === undefined || ["files", "variants", "quiet"].includes(edit.change);
     if (now && (now.change === "sources" ? edit === undefined : isSmall)) all.set(table.name, now);
   }
   return [...all.values()];
@@ -142,6 +156,8 @@ export function outlookText(one: Outlook): string {
       return `${one.what.join(" and ")} change; the table will be rebuilt from all its files.`;
     case "files":
       return "reads different files; rows of newly matching files are added, rows of files that no longer match are removed.";
+    case "variants":
+      return "reads the files of the changed variants again.";
     case "quiet":
       return "isn't rebuilt; the changed settings apply from the next run.";
     case "unapplied":

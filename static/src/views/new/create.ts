@@ -11,6 +11,7 @@ import { ApiFailure, asFailure } from "../../api/failure";
 import type { Job, PipelineDetail } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { uploads } from "../../uploads";
+import { exactGlob } from "../../uploads/globs";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { sendParts, type KeyedPart } from "../../uploads/send";
 import { isCsv, variantsOf } from "../../uploads/source-names";
@@ -240,5 +241,5 @@ export function filesOf(source: Source, slug: string, table: string): string[] {
       source.files.map(({ name }) => name),
     );
   const own = pipelineOf(source.key) === slug ? source.key.slice(`pipelines/${slug}/`.length) : nameOf(source.key);
-  return [own.replace(/[*?[\]{}]/g, "[$&]")];
+  return [exactGlob(own)];
 }

@@ -2,10 +2,8 @@
 import { COLUMN_NAME_BYTES_MAX, TABLE_NAME } from "../../api/rules";
 import type { ColumnProposal, Inferred } from "../../api/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
+import { isDialect, itemOf, type Dialect } from "../../tables/dialect";
 import { REJECT_RATIOS } from "../../tables/rejects";
-
-/** The `csv` object of a mapping, without defaults. */
-export type Dialect = Record<string, unknown>;
 
 export interface DraftColumn {
   /** Stable while the name is edited. */
@@ -23,6 +21,23 @@ export interface DraftColumn {
   evidence: ColumnProposal["evidence"] | undefined;
 }
 
+/** Files of another format than the table's. */
+export interface DraftVariant {
+  /** The samples of these files. */
+  keys: string[];
+  dialect: Dialect;
+  /** How they write some columns, by the proposed names. */
+  columns: VariantColumn[];
+}
+
+interface VariantColumn {
+  name: string;
+  from?: ColumnProposal["from"];
+  formats?: string[];
+  number_format?: ColumnProposal["number_format"];
+  timezone?: string;
+}
+
 export interface Partitioning {
   /** Value of `partition_by`, with the proposed column name. */
   value: unknown;
@@ -34,6 +49,7 @@ export interface Partitioning {
 export interface Draft {
   table: string;
   dialect: Dialect;
+  variants: DraftVariant[];
   columns: DraftColumn[];
   /** Index of the suggestion; -1: none. */
   partition: number;
@@ -44,55 +60,6 @@ export interface Draft {
   partial?: boolean;
 }
 
-/** Defaults of a config. */
-const DEFAULTS: Dialect = {
-  delimiter: ",",
-  quote: '"',
-  quotes: "strict",
-  escape: null,
-  header: true,
-  skip_rows: 0,
-  skip_rows_after_header: 0,
-  skip_footer_rows: 0,
-  footer_values: null,
-  record_terminator: "auto",
-  comment: null,
-  encoding: "utf-8",
-  null_values: [""],
-  quoted_nulls: false,
-  trim: false,
-  decimal: ".",
-  thousands: null,
-  true_values: ["true"],
-  false_values: ["false"],
-  ragged_rows: "reject",
-  record_bytes_max: 2_097_152,
-};
-
-/** The effective value of a setting. */
-export const itemOf = (dialect: Dialect, item: string): unknown => dialect[item] ?? DEFAULTS[item];
-
-/** Changes a setting; defaults are omitted. */
-export function changed(dialect: Dialect, item: string, value: unknown): Dialect {
-  // Without a footer, nothing marks one.
-  const dropped = item === "skip_footer_rows" && value === 0 ? [item, "footer_values"] : [item];
-  const rest = Object.fromEntries(Object.entries(dialect).filter(([name]) => !dropped.includes(name)));
-  return JSON.stringify(value) === JSON.stringify(DEFAULTS[item]) ? rest : { ...rest, [item]: value };
-}
-
-/** Settings that change how a file is split into columns. */
-const COLUMN_SETTINGS = [
-  "delimiter",
-  "quote",
-  "escape",
-  "header",
-  "skip_rows",
-  "encoding",
-  "comment",
-  "record_terminator",
-];
-export const changesColumns = (item: string): boolean => COLUMN_SETTINGS.includes(item);
-
 export function draftOf(inferred: Inferred): Draft {
   const { sample } = inferred;
   const dialect = isDialect(inferred.csv) ? inferred.csv : {};
@@ -100,6 +67,11 @@ export function draftOf(inferred: Inferred): Draft {
   return {
     table: inferred.table,
     dialect,
+    variants: (inferred.variants ?? []).map(({ keys, csv, columns }) => ({
+      keys,
+      dialect: isDialect(csv) ? csv : {},
+      columns: columns as VariantColumn[],
+    })),
     columns: inferred.columns.map((proposal, id) => ({
       id,
       name: proposal.name,
@@ -130,9 +102,6 @@ export function withNulls(columns: DraftColumn[], dialect: Dialect): DraftColumn
       : column,
   );
 }
-
-const isDialect = (value: unknown): value is Dialect =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Column and transform of a suggestion. */
 function columnAndTransform(value: unknown): { column: string; transform: string } | undefined {
@@ -194,15 +163,38 @@ function columnOf(column: DraftColumn): Record<string, unknown> {
   };
 }
 
-/** The mapping of the table. `files`: globs relative to the pipeline's folder. */
-export function mappingOf(draft: Draft, inferred: Inferred, files: string[]): Record<string, unknown> {
+/** The variant as in a config. */
+function variantOf(variant: DraftVariant, draft: Draft, inferred: Inferred, files: string[]): Record<string, unknown> {
+  const columns = variant.columns.flatMap(({ name, from = name, ...formats }) => {
+    const proposed = inferred.columns.find((column) => column.name === name);
+    const now = draft.columns.find((column) => column.included && proposed && same(column.from, proposed.from));
+    if (!proposed || !now) return [];
+    const own = typeof from === "string" && from.toLowerCase() === now.name.toLowerCase();
+    // Formats are of the proposed type.
+    return [{ name: now.name, ...(own ? {} : { from }), ...(now.type === proposed.type ? formats : {}) }];
+  });
+  return { files, csv: variant.dialect, ...(columns.length > 0 ? { columns } : {}) };
+}
+
+/** The mapping of the table. `files`: globs relative to the pipeline's folder; `filesOfVariant`: the same. */
+export function mappingOf(
+  draft: Draft,
+  inferred: Inferred,
+  files: string[],
+  filesOfVariant: (variant: DraftVariant) => string[] = () => [],
+): Record<string, unknown> {
   const { dialect, columns, rejectsMax } = draft;
+  const variants = draft.variants
+    .map((variant) => [variant, filesOfVariant(variant)] as const)
+    .filter(([, globs]) => globs.length > 0)
+    .map(([variant, globs]) => variantOf(variant, draft, inferred, globs));
   const partition = renamed(partitionings(inferred)[draft.partition]?.value, inferred, columns);
   const sort = renamed(sortSuggestion(inferred), inferred, columns);
   return {
     table: draft.table,
     files,
     ...(Object.keys(dialect).length > 0 ? { csv: dialect } : {}),
+    ...(variants.length > 0 ? { variants } : {}),
     columns: columns.filter(({ included }) => included).map(columnOf),
     ...((draft.partial ?? inferred.partial) ? { missing_columns: "null" } : {}),
     ...(rejectsMax > 0 ? { rejects: { max_ratio: rejectsMax } } : {}),

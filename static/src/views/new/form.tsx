@@ -18,6 +18,7 @@ import { partsToUpload, type KeyedPart } from "../../uploads/send";
 import { stemOf } from "../../uploads/source-names";
 import { versionsAmong } from "../../uploads/versions";
 import { UPLOAD_BYTES_MAX } from "../../api/rules";
+import { exactGlob } from "../../uploads/globs";
 import { filesOf, PipelineCreation } from "./create";
 import { CreationStep, failureLabel } from "./creation";
 import { slugOf, slugProblem } from "./draft";
@@ -40,7 +41,7 @@ interface Props {
 }
 
 const sourceOf = (group: Group | undefined, lakeKey: string | undefined): Source =>
-  group ? { kind: "files", files: group.files } : { kind: "lake", key: lakeKey ?? "" };
+  group ? { kind: "files", files: group.files, formats: group.formats } : { kind: "lake", key: lakeKey ?? "" };
 
 /** One table a group of files, and one button that creates all of them. */
 export function Wizard({ groups, lakeKey, target, onOther }: Props) {
@@ -67,6 +68,8 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
   const there = new Set((existing === NEW ? [] : (status.data?.tables ?? [])).map(({ name }) => name));
 
   const [drafts, setDrafts] = useState<ReadonlyMap<number, TableDraft>>(new Map());
+  // Names of files of which no table can be proposed, by their group.
+  const [unread, setUnread] = useState<ReadonlyMap<number, string>>(new Map());
   const [shown, setShown] = useState(0);
   const [leftOut, setLeftOut] = useState<ReadonlySet<number>>(new Set());
   const wanted = new Map([...drafts].filter(([at]) => !leftOut.has(at)).sort(([one], [other]) => one - other));
@@ -82,10 +85,14 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
     existing !== NEW || maker.begun ? undefined : slugProblem(slug, refusedSlug === slug ? new Set([slug]) : taken);
   const names = [...wanted.values()].map(({ draft }) => draft.table);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  const waiting = wanted.size < all.length - leftOut.size || (existing !== NEW && !status.data);
+  const failed = [...unread].find(([at]) => !leftOut.has(at))?.[1];
+  const waiting =
+    failed === undefined && (wanted.size < all.length - leftOut.size || (existing !== NEW && !status.data));
   const blocked = waiting
     ? undefined
-    : (wanted.size === 0 && "Create at least one table.") ||
+    : (failed !== undefined &&
+        `${failed} can't be read. ${all.length > 1 ? "Leave it out" : "Choose another file"}.`) ||
+      (wanted.size === 0 && "Create at least one table.") ||
       (twice &&
         `${counted(names.filter((name) => name === twice).length, "table")} are named ${twice}. Rename them.`) ||
       (slugError && "Choose another slug.") ||
@@ -99,12 +106,17 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
     setPreparing(true);
     try {
       // Large files are cut first, so that nothing is created for a file that can't be.
-      for (const [at, { draft, mapping }] of wanted) {
+      for (const [at, { draft, mapping, dialectOf }] of wanted) {
         const source = sourceOf(groups[at], lakeKey);
         const globs = filesOf(source, slug, draft.table);
-        mappings.push(mapping(globs));
-        if (source.kind === "files")
-          parts.push(...(await partsToUpload(slug, globs, source.files, shapeOf(draft.dialect))));
+        const files = source.kind === "files" ? source.files : [];
+        const own = await partsToUpload(slug, globs, files, ({ name }) => shapeOf(dialectOf(name)));
+        const globsOf = (names: string[]) =>
+          own
+            .filter(({ of }) => names.includes(of))
+            .map(({ key }) => exactGlob(key.slice(`pipelines/${slug}/`.length)));
+        mappings.push(mapping(globs, globsOf));
+        parts.push(...own);
       }
     } catch (error) {
       return toast.failed("Couldn't prepare the files", error);
@@ -148,7 +160,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
       <SourceLine groups={groups} lakeKey={lakeKey} locked={locked} onOther={onOther} />
       {all.length > 1 && (
         <>
-          <Note>The files differ in their columns or format, so they become {counted(all.length, "table")}.</Note>
+          <Note>The files differ in their columns, so they become {counted(all.length, "table")}.</Note>
           <nav class="tabs new-tabs" aria-label="New tables">
             {all.map((group, at) => (
               <button
@@ -188,6 +200,12 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
             nameLocked={maker.begun}
             onOther={onOther}
             onDraft={(table) => setDrafts((before) => new Map([...before, [at, table]]))}
+            onUnread={(name) =>
+              setUnread((before) => {
+                const others = [...before].filter(([one]) => one !== at);
+                return new Map(name === undefined ? others : [...others, [at, name]]);
+              })
+            }
           />
         </div>
       ))}
@@ -276,13 +294,19 @@ interface ProposedProps {
   nameLocked: boolean;
   onOther: () => void;
   onDraft: (table: TableDraft) => void;
+  /** The file that can't be read; undefined once it can. */
+  onUnread: (name: string | undefined) => void;
 }
 
-function ProposedTable({ group, lakeKey, taken, locked, nameLocked, onOther, onDraft }: ProposedProps) {
+function ProposedTable({ group, lakeKey, taken, locked, nameLocked, onOther, onDraft, onUnread }: ProposedProps) {
   const source = useMemo(() => sourceOf(group, lakeKey), [group, lakeKey]);
   const [state, again] = useProposal(source);
   const proposal = state.value;
   const name = source.kind === "files" ? (source.files[0]?.name ?? "") : source.key;
+  const failed = proposal?.phase === "failed" ? name : undefined;
+  const latest = useRef(onUnread);
+  latest.current = onUnread;
+  useEffect(() => latest.current(failed), [failed]);
   if (!proposal || proposal.phase === "staging" || proposal.phase === "inferring")
     return <AnalysisPending name={name} proposal={proposal} />;
   const several = source.kind === "files" && source.files.length > 1;
@@ -298,6 +322,7 @@ function ProposedTable({ group, lakeKey, taken, locked, nameLocked, onOther, onD
   return (
     <TableForm
       key={proposal.staged.key}
+      source={source}
       proposal={proposal}
       name={several ? tableOf(commonStem(source.files)) : undefined}
       taken={taken}

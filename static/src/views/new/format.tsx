@@ -1,7 +1,6 @@
 import type { Inferred } from "../../api/types";
-import { bytes, count, counted, share } from "../../format/number";
-import { footerMarks } from "../../tables/changes";
-import { changesColumns, itemOf, type Dialect } from "./draft";
+import { bytes, counted, share } from "../../format/number";
+import { changesColumns, formatText, itemOf, type Dialect } from "../../tables/dialect";
 import { MessageText } from "../../components/message-text";
 
 type Finding = Inferred["findings"][number];
@@ -61,22 +60,6 @@ export function words(value: unknown): string {
     .join("; ");
 }
 
-const SIGNS: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space" };
-
-/** The encodings of all samples: a byte order mark takes precedence over the setting. */
-export function encodingsOf(dialect: Dialect, samples: readonly { mark?: string | undefined }[]): string {
-  const set = String(itemOf(dialect, "encoding"));
-  const found = new Set(samples.length > 0 ? samples.map(({ mark }) => mark ?? set) : [set]);
-  return [...found].map((one) => one.toUpperCase()).join(" and ");
-}
-
-/** `with header`, `header in line 4`, …: also where columns are read by their position below the header. */
-function headerText(dialect: Dialect): string {
-  const skipped = Number(itemOf(dialect, "skip_rows"));
-  if (itemOf(dialect, "header") === true) return skipped > 0 ? `header in line ${count(skipped + 1)}` : "with header";
-  return skipped > 0 ? `columns by position from line ${count(skipped + 1)} on` : "without header";
-}
-
 /** Whether files are split into columns in another way than proposed: the proposal's numbers are about other rows. */
 function isSplitAnew(proposed: unknown, dialect: Dialect): boolean {
   const before = typeof proposed === "object" && proposed !== null ? (proposed as Dialect) : {};
@@ -86,6 +69,9 @@ function isSplitAnew(proposed: unknown, dialect: Dialect): boolean {
   );
 }
 
+/** Rows of a sample, whether they can be read or not. */
+const rowsOf = ({ rows_read, rows_refused }: Inferred["sample"]): number => rows_read + rows_refused;
+
 /** The format in one line: `semicolon-separated, windows-1252, with header, decimal comma`. */
 export function formatLine(
   { sample, csv }: Inferred,
@@ -93,27 +79,9 @@ export function formatLine(
   complete: boolean,
   samples: readonly { mark?: string | undefined }[] = [],
 ): string {
-  const delimiter = String(itemOf(dialect, "delimiter"));
   const isResplit = isSplitAnew(csv, dialect);
-  const parts = [
-    `${SIGNS[delimiter] ?? `“${delimiter}”`}-separated`,
-    encodingsOf(dialect, samples),
-    headerText(dialect),
-    ...(itemOf(dialect, "decimal") === "," ? ["decimal comma"] : []),
-    ...(footerOf(dialect) ? [footerOf(dialect) ?? ""] : []),
-    ...(isResplit ? [] : [`${complete ? "all " : ""}${counted(sample.rows_read, "row")} checked`]),
-  ];
-  return parts.join(", ");
-}
-
-/** Describes the skipped end of files; undefined if nothing is skipped. */
-export function footerOf(dialect: Dialect): string | undefined {
-  const rows = Number(itemOf(dialect, "skip_footer_rows"));
-  if (rows === 0) return undefined;
-  const values = itemOf(dialect, "footer_values");
-  if (!Array.isArray(values)) return `the last ${counted(rows, "row")} of each file skipped`;
-  const marks = footerMarks(values.map(String));
-  return marks === "" ? "empty last rows skipped" : `last rows starting with ${marks} skipped`;
+  const checked = isResplit ? [] : [`${complete ? "all " : ""}${counted(rowsOf(sample), "row")} checked`];
+  return [formatText(dialect, samples), ...checked].join(", ");
 }
 
 /** The evidence for a setting; it doesn't apply to another value. */
@@ -147,8 +115,8 @@ export function FormatStep({ inferred, complete, dialect, locked, busy, onChange
         <p class="secondary">
           Checked{" "}
           {complete
-            ? `all ${counted(sample.rows_read, "row")}`
-            : `${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
+            ? `all ${counted(rowsOf(sample), "row")}`
+            : `${counted(rowsOf(sample), "row")} (${bytes(sample.bytes_read)})`}
           {inferred.files_read.length > 1 && ` of ${counted(inferred.files_read.length, "sample")}`}
           {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read with these settings`}
           {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for an invalid value`}.

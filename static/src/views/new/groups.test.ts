@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonStem, groupsOf, readFirstLine, seriesOf } from "./groups";
+import { commonStem, groupsOf, readHead, seriesOf } from "./groups";
 
 const file = (name: string, text: string) => new File([text], name);
 
@@ -16,21 +16,34 @@ describe("several files", () => {
     ]);
   });
   it("without headers are grouped by number of columns", () => {
-    expect(readFirstLine("1,a,2024-01-01")).toEqual(readFirstLine("2,b,2024-02-01"));
-    expect(readFirstLine("1,a")).not.toEqual(readFirstLine("1,a,b"));
+    expect(readHead(["1,a,2024-01-01"])).toEqual(readHead(["2,b,2024-02-01"]));
+    expect(readHead(["1,a"])).not.toEqual(readHead(["1,a,b"]));
   });
-  it("with one header and two delimiters become two groups", async () => {
+  it("with one header in other formats become one group", async () => {
+    const latin = new File([Uint8Array.from("id;größe\n1;2\n", (letter) => letter.charCodeAt(0))], "north.csv");
+    const title = "Report of May\nTill 4\n\n";
     const groups = await groupsOf([
-      file("east.csv", "id,total\n1,2\n"),
-      file("south.csv", "id;total\n1;2\n"),
-      file("west.csv", "id,total\n1,2\n"),
+      file("east.csv", "id,größe\n1,2\n"),
+      file("south.csv", "id;größe\n1;2\n"),
+      file("west.csv", `${title}id;größe\n1;2\n3;4\n`),
+      latin,
+      file("other.csv", "\ufeffid,größe\n1,2\n"),
     ]);
-    expect(groups.map(({ files }) => files.map(({ name }) => name))).toEqual([["east.csv", "west.csv"], ["south.csv"]]);
+    expect(groups.map(({ files }) => files.map(({ name }) => name))).toEqual([
+      ["east.csv", "south.csv", "west.csv", "north.csv", "other.csv"],
+    ]);
+    const formats = groups.flatMap((group) => group.files.map((one) => group.formats.get(one)));
+    expect(new Set(formats).size).toBe(4);
+    expect(formats[0]).toBe(formats[4]);
+  });
+  it("without headers and with other delimiters become two groups", async () => {
+    const groups = await groupsOf([file("a.csv", "1,2\n3,4\n"), file("b.csv", "1;2\n3;4\n")]);
+    expect(groups).toHaveLength(2);
   });
   it("have the delimiter that separates most names", () => {
-    expect(readFirstLine('"a;b;c;d",e').delimiter).toBe(",");
-    expect(readFirstLine("Order ID|Amount, USD|Day").header).toEqual(["order id", "amount, usd", "day"]);
-    expect(readFirstLine("id").width).toBe(1);
+    expect(readHead(['"a;b;c;d",e']).delimiter).toBe(",");
+    expect(readHead(["Order ID|Amount, USD|Day"]).header).toEqual(["order id", "amount, usd", "day"]);
+    expect(readHead(["id"]).width).toBe(1);
   });
   it("name the table by their common prefix", () => {
     const named = (...names: string[]) => commonStem(names.map((name) => ({ name })));

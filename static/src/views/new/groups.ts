@@ -1,38 +1,49 @@
-/** Files of one choice or drop, by their shape: each group becomes a table. */
+/** Files of one choice or drop, by their shape: each group becomes a table. Its files may have several formats. */
 import { stemOf } from "../../uploads/source-names";
-import { firstLine } from "./sample";
+import { split } from "../../format/delimited";
+import { linesBeforeHeader } from "./header-line";
+import { firstLines } from "./sample";
 
 export interface Group {
   /** Stable while the choice stays. */
   id: number;
   files: File[];
+  /** What tells the format of a file apart from those of the others; the same text for the same format. */
+  formats: ReadonlyMap<File, string>;
 }
 
 const DELIMITERS = [",", ";", "\t", "|"] as const;
-const VALUE = /^"?[-+($€£]*\d/;
+const VALUE = /^[-+($€£]*\d/;
 
-interface FirstLine {
+interface FileHead {
   delimiter: string;
+  /** Lines before the header. */
+  before: number;
   /** Number of cells. */
   width: number;
   /** Names in the header, in lower case and in order; undefined where the line is data. */
   header: string[] | undefined;
 }
 
-/** What files of one table have in common in their first line: a table has one delimiter. */
-export function readFirstLine(line: string): FirstLine {
-  const text = line.replace(/^(\u00ef\u00bb\u00bf|\u00ff\u00fe|\u00fe\u00ff)/, "").replaceAll("\u0000", "");
-  const unquoted = text.replace(/"[^"]*"/g, "");
+/** What the first lines of a file tell. */
+export function readHead(lines: readonly string[]): FileHead {
+  const [first = ""] = lines;
+  const titled = DELIMITERS.map((sign) => [sign, linesBeforeHeader(lines, sign, '"')] as const);
+  const [below, before = 0] = titled.find(([, found]) => found !== undefined) ?? [];
+  const line = lines[before] ?? "";
+  const unquoted = first.replace(/"[^"]*"/g, "");
   const counts = DELIMITERS.map((sign) => unquoted.split(sign).length);
-  const delimiter = DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ",";
-  const cells = text.split(delimiter).map((cell) => cell.trim());
-  const names = cells.map((cell) => cell.replace(/^"(.*)"$/, "$1").toLowerCase());
-  return { delimiter, width: cells.length, header: cells.some((cell) => VALUE.test(cell)) ? undefined : names };
+  const delimiter = below ?? DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ",";
+  const cells = (split(line, delimiter, '"')[0] ?? []).map((cell) => cell.trim());
+  const names = cells.map((cell) => cell.toLowerCase());
+  const header = cells.some((cell) => VALUE.test(cell)) ? undefined : names;
+  return { delimiter, before, width: cells.length, header };
 }
 
-function isSameShape(one: FirstLine, other: FirstLine): boolean {
-  if (one.delimiter !== other.delimiter || one.width !== other.width) return false;
-  return one.header?.join("\u001f") === other.header?.join("\u001f");
+function isSameShape(one: FileHead, other: FileHead): boolean {
+  if (one.width !== other.width) return false;
+  if (one.header && other.header) return one.header.join("\u001f") === other.header.join("\u001f");
+  return one.header === other.header && one.delimiter === other.delimiter;
 }
 
 const MONTHS = /(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*$/;
@@ -48,41 +59,46 @@ export const seriesOf = (name: string): string =>
     .trim();
 
 interface Shape {
-  line: FirstLine;
+  head: FileHead;
   series: string;
   files: File[];
+  formats: Map<File, string>;
 }
 
 /** Whether files of one series have most columns in common: later ones may have more. */
 function isSimilar(one: Shape, other: Shape): boolean {
-  if (one.line.delimiter !== other.line.delimiter || one.series !== other.series) return false;
-  const [names, others] = [new Set(one.line.header), new Set(other.line.header)];
+  if (one.series !== other.series || !one.head.header !== !other.head.header) return false;
+  const [names, others] = [new Set(one.head.header), new Set(other.head.header)];
   const shared = [...names].filter((name) => others.has(name)).length;
   return shared > 0 && shared * 2 >= Math.max(names.size, others.size);
 }
 
 /**
  * Files by their shape, in the order of the choice. A file with more or fewer columns belongs to its series; one whose first
- * line can't be read here goes with the first.
+ * lines can't be read here goes with the first.
  */
 export async function groupsOf(files: readonly File[]): Promise<Group[]> {
   const shapes: Shape[] = [];
   const unknown: File[] = [];
   for (const file of files) {
-    const line = files.length > 1 ? await firstLine(file) : "";
-    if (line === undefined) {
+    const start = files.length > 1 ? await firstLines(file) : { lines: [], encoding: "" };
+    if (start === undefined) {
       unknown.push(file);
       continue;
     }
-    const shape: Shape = { line: readFirstLine(line), series: seriesOf(file.name), files: [file] };
-    const known = shapes.find((one) => isSameShape(one.line, shape.line) || isSimilar(one, shape));
-    if (known) known.files.push(file);
-    else shapes.push(shape);
+    const head = readHead(start.lines);
+    const format = JSON.stringify([head.delimiter, head.before, start.encoding]);
+    const shape: Shape = { head, series: seriesOf(file.name), files: [file], formats: new Map([[file, format]]) };
+    const known = shapes.find((one) => isSameShape(one.head, head) || isSimilar(one, shape));
+    if (known) {
+      known.files.push(file);
+      known.formats.set(file, format);
+    } else shapes.push(shape);
   }
   const [first] = shapes;
   if (first) first.files.push(...unknown);
-  else if (unknown.length > 0) return [{ id: 0, files: unknown }];
-  return shapes.map(({ files: own }, id) => ({ id, files: own }));
+  else if (unknown.length > 0) return [{ id: 0, files: unknown, formats: new Map() }];
+  return shapes.map(({ files: own, formats }, id) => ({ id, files: own, formats }));
 }
 
 /** A name for the table of several files: what their names have in common. */

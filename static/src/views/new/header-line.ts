@@ -2,7 +2,7 @@
 import type { Cell } from "../../api/types";
 import { split } from "../../format/delimited";
 import { previewOf } from "../../tables/preview";
-import { itemOf, type Dialect } from "./draft";
+import { itemOf, type Dialect } from "../../tables/dialect";
 import { stagedGlob } from "./recut";
 import type { Staged } from "./staging";
 

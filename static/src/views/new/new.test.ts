@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import type { Inferred, Previewed } from "../../api/types";
 import { filesOf, globsOf } from "./create";
 import {
-  changed,
   columnProblems,
   configOf,
   draftOf,
@@ -11,10 +10,14 @@ import {
   slugOf,
   slugProblem,
   withNulls,
+  type Draft,
+  type DraftColumn,
 } from "./draft";
 import { merged } from "./preview";
+import { withNames } from "./proposal";
 import { guess, changedByUser, snake } from "./recut";
 import { cut, sampleOfStream } from "./sample";
+import { changed } from "../../tables/dialect";
 import { stemOf } from "../../uploads/source-names";
 
 const column = (name: string, from: string, type: string, distinct = 3) => ({
@@ -243,4 +246,48 @@ describe("edited columns after a dialect change", () => {
     const back = changedByUser(columns, changedFirst, own);
     expect(back.map(({ name }) => name)).toEqual(["day"]);
   });
+});
+
+describe("variants", () => {
+  const variant = {
+    keys: ["pipelines/d/.b.txt"],
+    files: ["b.csv"],
+    csv: { delimiter: ";" },
+    csv_full: {} as never,
+    findings: [],
+    columns: [{ name: "day", from: "Tag", formats: ["%d.%m.%Y"] }],
+  };
+  const of = (change: (draft: Draft) => Draft) => {
+    const proposed = inferred({ variants: [variant] });
+    const draft = change(draftOf(proposed));
+    return mappingOf(draft, proposed, ["t/*.csv"], ({ keys }) => keys.map(() => "t/b.csv")).variants;
+  };
+  const change = (to: Partial<DraftColumn>) => (draft: Draft) => ({
+    ...draft,
+    columns: draft.columns.map((column) => (column.name === "day" ? { ...column, ...to } : column)),
+  });
+  const changed = { files: ["t/b.csv"], csv: { delimiter: ";" } };
+  it("read their files as proposed", () => {
+    expect(of((draft) => draft)).toEqual([{ ...changed, columns: variant.columns }]);
+  });
+  it("follow the columns of the table", () => {
+    expect(of(change({ name: "tag" }))).toEqual([{ ...changed, columns: [{ name: "tag", formats: ["%d.%m.%Y"] }] }]);
+    expect(of(change({ type: "string" }))).toEqual([{ ...changed, columns: [{ name: "day", from: "Tag" }] }]);
+    expect(of(change({ included: false }))).toEqual([changed]);
+  });
+  it("without files are left out", () => {
+    const proposed = inferred({ variants: [variant] });
+    expect(mappingOf(draftOf(proposed), proposed, ["t/*.csv"])).not.toHaveProperty("variants");
+  });
+});
+
+it("texts of a proposal name the files, not their samples", () => {
+  const text = "`.shop.1.txt`: 1 record is rejected";
+  const [day, total] = inferred().columns;
+  const why = { ...(day as NonNullable<typeof day>).evidence, why: text, warnings: [text] };
+  const proposed = inferred({ warnings: [text], columns: [{ ...day, evidence: why } as never, total as never] });
+  const named = withNames(proposed, [{ key: "pipelines/d/.shop.1.txt", name: "shop 2024.csv" }]);
+  const expected = "`shop 2024.csv`: 1 record is rejected";
+  expect(named.warnings).toEqual([expected]);
+  expect(named.columns[0]?.evidence).toMatchObject({ why: expected, warnings: [expected] });
 });

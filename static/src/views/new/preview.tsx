@@ -3,7 +3,8 @@ import { Grid, type GridColumn, rowsInMemory } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
 import { split } from "../../format/delimited";
 import { readable, RejectedRows, type Checked, type Reject } from "../../tables/checked";
-import { itemOf, type Dialect, type DraftColumn } from "./draft";
+import { itemOf, type Dialect } from "../../tables/dialect";
+import type { DraftColumn } from "./draft";
 
 interface Merged {
   rows: Row[];

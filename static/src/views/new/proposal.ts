@@ -5,6 +5,7 @@ import { api, ask } from "../../api/client";
 import { ofFiles } from "../../api/drafts";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
+import { nameOf } from "../../uploads/keys";
 import { keepAlive, release, stage, stagePiece, sweep, type Source, type Staged } from "./staging";
 
 export type Proposal =
@@ -133,7 +134,34 @@ async function proposed(samples: Staged[]): Promise<Inferred> {
   const [first, ...others] = samples;
   if (!first) throw new Error("nothing is staged");
   const query = { key: first.key, also: others.map(({ key }) => key) };
-  return await ask(api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }));
+  const inferred = await ask(
+    api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }),
+  );
+  return withNames(inferred, samples);
+}
+
+/** The proposal with the names of the files in its texts, in place of their samples'. */
+export function withNames(inferred: Inferred, samples: readonly Pick<Staged, "key" | "name">[]): Inferred {
+  const named = (text: string) =>
+    samples.reduce((made, { key, name }) => made.replaceAll(`\`${nameOf(key)}\``, `\`${name}\``), text);
+  const columns = inferred.columns.map((column) => {
+    const { why, warnings } = column.evidence;
+    const evidence = { ...column.evidence, why: named(why), ...(warnings ? { warnings: warnings.map(named) } : {}) };
+    return { ...column, evidence };
+  });
+  return { ...inferred, warnings: inferred.warnings.map(named), columns };
+}
+
+/** The names of the files of a variant: those of its samples, and others that begin like one of them. */
+export function namesOfVariant(source: Source, samples: readonly Staged[], keys: readonly string[]): string[] {
+  if (source.kind === "lake") return [];
+  const sampled = new Set(samples.map(({ name }) => name));
+  const own = new Set(samples.filter(({ key }) => keys.includes(key)).map(({ name }) => name));
+  const { files, formats } = source;
+  const like = new Set(files.filter(({ name }) => own.has(name)).map((file) => formats?.get(file)));
+  const isOwn = (file: File) =>
+    own.has(file.name) || (!sampled.has(file.name) && formats?.has(file) && like.has(formats.get(file)));
+  return files.filter(isOwn).map(({ name }) => name);
 }
 
 /** The proposal with the pieces; without those that begin within a row, whose records can't be read. */
@@ -145,6 +173,10 @@ async function withPieces(
   const inferred = await proposed(all);
   const refused = new Set(inferred.files_failed.map(({ key }) => key));
   for (const { key, rows_refused } of inferred.files_read) if (rows_refused > 0) refused.add(key);
+  // A piece has the format of its file.
+  const starts = new Set(samples.map(({ key }) => key));
+  for (const { keys } of inferred.variants ?? [])
+    if (!keys.some((key) => starts.has(key))) keys.forEach((key) => refused.add(key));
   const good = all.filter(({ piece, key }) => piece === undefined || !refused.has(key));
   if (good.length === all.length) return { samples: all, inferred };
   if (good.length === samples.length) return { samples, inferred: before };

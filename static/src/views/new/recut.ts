@@ -1,13 +1,13 @@
 /** Columns after a change of the CSV settings. */
 import type { Cell, Previewed } from "../../api/types";
+import { exactGlob } from "../../uploads/globs";
 import { previewOf } from "../../tables/preview";
-import type { Dialect, DraftColumn } from "./draft";
-import { itemOf } from "./draft";
+import { itemOf, type Dialect } from "../../tables/dialect";
+import type { DraftColumn } from "./draft";
 import type { Staged } from "./staging";
 
 /** Glob of the staged file within its pipeline. */
-export const stagedGlob = ({ slug, key }: Staged): string =>
-  key.slice(`pipelines/${slug}/`.length).replace(/[*?[\]{}]/g, "[$&]");
+export const stagedGlob = ({ slug, key }: Staged): string => exactGlob(key.slice(`pipelines/${slug}/`.length));
 
 async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<Previewed> {
   const mapping = { table: "sample", files: [stagedGlob(staged)], csv, columns, missing_columns: "null" };

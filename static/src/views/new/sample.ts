@@ -85,16 +85,39 @@ export function cut(bytes: Uint8Array): number {
   return last > 0 ? last : bytes.length;
 }
 
-/** First line of a file as Latin-1, for comparing headers. */
-export async function firstLine(file: File): Promise<string | undefined> {
+/** Lines of a file's head that are looked at. */
+const HEAD_LINES_MAX = 40;
+
+/** The first lines of a file, for comparing headers, and what tells its encoding apart from others. */
+export interface FileStart {
+  lines: string[];
+  encoding: string;
+}
+
+/** Undefined if only the service can read the file. */
+export async function firstLines(file: File): Promise<FileStart | undefined> {
   try {
     const compression = compressionOf(file.name);
     const plain = decompressed(compression ? file.stream() : file.slice(0, HEAD_BYTES_MAX).stream(), compression);
     if (!plain) return undefined;
     const head = await start(plain, HEAD_BYTES_MAX);
-    const text = new TextDecoder("latin1").decode(head.bytes);
-    return text.split(/\r?\n/, 1)[0];
+    const encoding = encodingOf(head.bytes);
+    const text = new TextDecoder(encoding).decode(head.bytes);
+    return { lines: text.split(/\r\n|\n|\r/, HEAD_LINES_MAX), encoding };
   } catch {
     return undefined;
+  }
+}
+
+/** A guess that is good enough to read a header: the service finds the encoding that is used. */
+function encodingOf(bytes: Uint8Array): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  try {
+    // The last character may be cut.
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true });
+    return "utf-8";
+  } catch {
+    return "windows-1252";
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { stagePiece } from "./staging";
+import { sampled, stagePiece } from "./staging";
 import * as once from "../../uploads/upload-once";
 
 afterEach(() => vi.restoreAllMocks());
@@ -46,3 +46,12 @@ it.each([["utf-8"], ["utf-16"]])(
     }
   },
 );
+
+it("samples have a file of each format", () => {
+  const files = Array.from({ length: 30 }, (_, at) => new File(["x"], `${at}.csv`));
+  const formats = new Map(files.map((file, at) => [file, at === 7 || at === 8 ? ";" : at === 25 ? "|" : ","]));
+  const names = sampled(files, formats).map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(["0.csv", "7.csv", "25.csv", "29.csv"]));
+  expect(names).not.toContain("8.csv");
+  expect(names.length).toBeLessThanOrEqual(10);
+});

@@ -33,7 +33,8 @@ const areLeftoverSamples = (value: unknown): value is LeftoverSample[] =>
 const left = persisted<LeftoverSample[]>("samples", [], areLeftoverSamples);
 
 /** Source of a proposal: local files, or a file in the lake. */
-export type Source = { kind: "files"; files: File[] } | { kind: "lake"; key: string };
+export type Source =
+  { kind: "files"; files: File[]; formats?: ReadonlyMap<File, string> } | { kind: "lake"; key: string };
 
 /** Location of a sample for the service. */
 export interface Staged {
@@ -66,15 +67,23 @@ const FILES_BYTES_MAX = 32 << 20;
 /** Number of files sampled otherwise: the first, the last, and others in between. */
 const SPREAD_FILES = 4;
 
-/** The files that a proposal reads. */
-export function sampled(files: readonly File[]): File[] {
+/** The files that a proposal reads: one of each format at least. */
+export function sampled(files: readonly File[], formats: ReadonlyMap<File, string> = new Map()): File[] {
   const bytes = files.reduce((sum, { size }) => sum + Math.min(size, SAMPLE_BYTES_MAX), 0);
   if (files.length <= FILES_MAX && bytes <= FILES_BYTES_MAX) return [...files];
   const most = Math.min(SPREAD_FILES, files.length);
   const places = Array.from({ length: most }, (_, nth) =>
     Math.floor((nth * (files.length - 1)) / Math.max(1, most - 1)),
   );
-  return [...new Set(places)].flatMap((at) => files[at] ?? []);
+  const spread = places.flatMap((at) => files[at] ?? []);
+  const known = new Set(spread.map((file) => formats.get(file)));
+  const others = files.filter((file) => {
+    const isNew = !known.has(formats.get(file));
+    known.add(formats.get(file));
+    return isNew;
+  });
+  const chosen = new Set([...spread, ...others.slice(0, FILES_MAX - spread.length)]);
+  return files.filter((file) => chosen.has(file));
 }
 
 /** Uploads samples, starting with the first file, and passes each to `onStaged`. */
@@ -93,7 +102,7 @@ export async function stage(
   if (source.files.length === 0) throw new Error("no file was selected");
   if (files.length === 0) throw noRows();
   const slug = newDraft();
-  const chosen = sampled(files);
+  const chosen = sampled(files, source.formats);
   const total = chosen.reduce((sum, { size }) => sum + Math.min(size, SAMPLE_BYTES_MAX), 0);
   let before = 0;
   for (const [nth, file] of chosen.entries()) {

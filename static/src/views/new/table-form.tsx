@@ -8,33 +8,34 @@ import { count, counted } from "../../format/number";
 import { MessageText } from "../../components/message-text";
 import { ColumnsStep } from "./columns";
 import {
-  changed,
   columnProblems,
   configOf,
-  changesColumns,
   draftOf,
-  itemOf,
   mappingOf,
   tableProblem,
   withNulls,
-  type Dialect,
   type Draft,
   type DraftColumn,
+  type DraftVariant,
 } from "./draft";
 import { formatLine, FormatStep } from "./format";
 import { firstLines, linesBeforeHeader } from "./header-line";
 import { TableNaming } from "./naming";
 import { checkedOf, type Checked } from "../../tables/checked";
+import { changed, changesColumns, formatText, itemOf, type Dialect } from "../../tables/dialect";
 import { previewOf } from "../../tables/preview";
 import { LastRows, PreviewStep } from "./preview";
-import { PREVIEW_ROWS, type Ready } from "./proposal";
+import { namesOfVariant, PREVIEW_ROWS, type Ready } from "./proposal";
 import { changedByUser, recut, stagedGlob } from "./recut";
-import type { Staged } from "./staging";
+import type { Source, Staged } from "./staging";
 
 /** A table as it is proposed now. */
 export interface TableDraft {
   draft: Draft;
-  mapping: (files: string[]) => Record<string, unknown>;
+  /** `globsOf`: the globs of files by their names. */
+  mapping: (files: string[], globsOf: (names: string[]) => string[]) => Record<string, unknown>;
+  /** The settings of the file of this name. */
+  dialectOf: (name: string) => Dialect;
   /** Why a run would fail; undefined if it can run. */
   blocked: string | undefined;
 }
@@ -47,6 +48,7 @@ const OTHER_ROWS = 10;
 const DEBOUNCE_MS = 300;
 
 interface Props {
+  source: Source;
   proposal: Ready;
   /** A name for the table, instead of the proposed one. */
   name: string | undefined;
@@ -58,7 +60,7 @@ interface Props {
 }
 
 /** One table: its data first, then the format, the columns, and its name. */
-export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }: Props) {
+export function TableForm({ source, proposal, name, taken, locked, nameLocked, onDraft }: Props) {
   const { inferred, staged, samples, complete } = proposal;
   const [draft, setDraft] = useState<Draft>(() => {
     const proposed = draftOf(inferred);
@@ -91,9 +93,21 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
   const latest = useRef(onDraft);
   latest.current = onDraft;
   useEffect(() => {
-    latest.current({ draft, mapping: (files) => mappingOf(draft, inferred, files), blocked });
-  }, [draft, inferred, blocked]);
+    const namesOf = ({ keys }: DraftVariant) => namesOfVariant(source, samples, keys);
+    latest.current({
+      draft,
+      mapping: (files, globsOf) => mappingOf(draft, inferred, files, (variant) => globsOf(namesOf(variant))),
+      dialectOf: (file) => draft.variants.find((variant) => namesOf(variant).includes(file))?.dialect ?? draft.dialect,
+      blocked,
+    });
+  }, [source, samples, draft, inferred, blocked]);
 
+  // Samples in the table's own format.
+  const isOfTable = ({ key }: Staged) => !draft.variants.some(({ keys }) => keys.includes(key));
+  const changeVariant = (at: number, item: string, value: unknown) => {
+    const with_ = (variant: DraftVariant) => ({ ...variant, dialect: changed(variant.dialect, item, value) });
+    put({ variants: draft.variants.map((variant, nth) => (nth === at ? with_(variant) : variant)) });
+  };
   const change = (item: string, value: unknown) => {
     let dialect = changed(draft.dialect, item, value);
     // The number of lines before the header is about a header.
@@ -108,7 +122,7 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
     const isLast = () => cuts.current.round === round;
     cuts.current.own = changedByUser(draft.columns, cut, own);
     setCutting(true);
-    recut(samples, dialect, cuts.current.own, draftOf(inferred).columns)
+    recut(samples.filter(isOfTable), dialect, cuts.current.own, draftOf(inferred).columns)
       .then(
         ({ columns, partial }) => {
           if (!isLast()) return;
@@ -127,6 +141,7 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
   // A header that the proposal didn't find, below lines of text.
   useEffect(() => {
     const { dialect } = draftOf(inferred);
+    if (!isOfTable(staged)) return;
     if (itemOf(dialect, "header") === true && itemOf(dialect, "skip_rows") !== 0) return;
     firstLines(staged, dialect).then(
       (lines) => {
@@ -192,10 +207,19 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
           />
         )}
         {last?.data && <LastRows previewed={last.data} dialect={draft.dialect} columns={draft.columns} />}
+        {draft.variants.length > 0 && (
+          <Note>
+            The files have {counted(draft.variants.length + 1, "format")}. They become one table, and each file is read
+            in its own format.
+          </Note>
+        )}
         <details class="new-format">
           <summary>
             <strong>Detected format</strong>{" "}
-            <span class="secondary">{formatLine(inferred, draft.dialect, complete, samples)}</span>
+            <span class="secondary">
+              {draft.variants.length > 0 && `${filesText(samples.filter(isOfTable).map(({ name: of }) => of))}: `}
+              {formatLine(inferred, draft.dialect, complete, samples.filter(isOfTable))}
+            </span>
           </summary>
           <FormatStep
             inferred={inferred}
@@ -206,6 +230,29 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
             onChange={change}
           />
         </details>
+        {draft.variants.map((variant, at) => {
+          const proposed = inferred.variants?.[at];
+          const own = { ...inferred, csv: proposed?.csv, findings: proposed?.findings ?? [] };
+          const marks = samples.filter(({ key }) => variant.keys.includes(key));
+          return (
+            <details key={variant.keys[0]} class="new-format">
+              <summary>
+                <strong>Other format</strong>{" "}
+                <span class="secondary">
+                  {filesText(namesOfVariant(source, samples, variant.keys))}: {formatText(variant.dialect, marks)}
+                </span>
+              </summary>
+              <FormatStep
+                inferred={own}
+                complete={complete}
+                dialect={variant.dialect}
+                locked={locked}
+                busy={false}
+                onChange={(item, value) => changeVariant(at, item, value)}
+              />
+            </details>
+          );
+        })}
       </Section>
       <Section title={counted(draft.columns.length, "column")}>
         <ColumnsStep
@@ -232,6 +279,12 @@ export function TableForm({ proposal, name, taken, locked, nameLocked, onDraft }
       </Section>
     </>
   );
+}
+
+/** `a.csv and 3 more`. */
+function filesText(names: readonly string[]): string {
+  const [first = "", ...others] = [...new Set(names)];
+  return others.length > 1 ? `${first} and ${count(others.length)} more` : [first, ...others].join(" and ");
 }
 
 const sentence = (text: string): string =>
@@ -270,7 +323,10 @@ export function blockedBy(
 function usePreviews(draft: Draft, { inferred }: Ready, wanted: { sample: Staged; rows: number }[]) {
   const table = tableProblem(draft.table) ? "sample" : draft.table;
   const form = { ...draft, table, partition: -1, sorted: false, rejectsMax: 1 };
-  const textOf = (sample: Staged) => JSON.stringify(configOf("", [mappingOf(form, inferred, [stagedGlob(sample)])]));
+  const globsOf = ({ keys }: DraftVariant) =>
+    wanted.flatMap(({ sample }) => (keys.includes(sample.key) ? stagedGlob(sample) : []));
+  const textOf = (sample: Staged) =>
+    JSON.stringify(configOf("", [mappingOf(form, inferred, [stagedGlob(sample)], globsOf)]));
   const text = wanted.map(({ sample }) => textOf(sample)).join("\n");
   const [settled, setSettled] = useState(text);
   useEffect(() => {

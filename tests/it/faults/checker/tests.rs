@@ -25,7 +25,7 @@ fn root(fence: u64) -> Root {
         committed_at: String::new(),
         fingerprint: String::new(),
         layout: String::new(),
-        schema: StoredSchema { mapping: String::new(), globs: None, columns: vec![] },
+        schema: StoredSchema { mapping: String::new(), globs: None, variants: String::new(), columns: vec![] },
         totals: Totals::default(),
         sources: vec![],
         groups: vec![],
@@ -53,6 +53,7 @@ fn manifest(fence: u64) -> Manifest {
         rows_rejected: 1,
         rows_filtered: 0,
         partitions: [(String::new(), 4)].into(),
+        variant: None,
         archived: false,
         extra_columns: vec![],
     };

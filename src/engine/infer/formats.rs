@@ -1,0 +1,310 @@
+//! Proposes one mapping for several files of a table, of one format or of several.
+//!
+//! Files are grouped by format. Each group has a joined proposal; the largest group's is that of the mapping, and the others
+//! become its variants.
+//!
+//! Invariant: `sample` and the misfits count what the converter did with the merged mapping in all files.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use super::confirm::FileCheck;
+use super::join::{
+    Agreement, FileSample, ROUNDS_MAX, Sampled, TEXT, agreement, check_file, file_name, join, join_evidence, wider,
+    with_file_counts,
+};
+use super::misfits;
+use super::naming;
+use super::proposal::{ColumnEvidence, ColumnProposal, Proposal, VariantProposal};
+use super::propose::{InferError, InferOptions, fetch, infer_head};
+use crate::ports::ObjectStore;
+
+/// Files that are joined at most.
+pub const JOINED_MAX: usize = 16;
+
+/// The joined proposal of several files.
+#[derive(Debug)]
+pub struct Joined {
+    pub proposal: Proposal,
+    /// One entry per file that was read.
+    pub files: Vec<FileSample>,
+    /// Files that no proposal could be made for.
+    pub failed: Vec<(String, InferError)>,
+}
+
+/// Proposes a mapping for the objects `keys` of the lake bucket, which are files of one table. The limits of `options` are
+/// those of all files together.
+///
+/// # Errors
+/// The store failed, or no file can be read: the error of the first.
+pub fn infer_all(store: &dyn ObjectStore, keys: &[&str], options: &InferOptions) -> Result<Joined, InferError> {
+    let (mut sampled, mut failed) = (Vec::<Sampled>::new(), Vec::new());
+    let (mut bytes, mut time) = (options.bytes_max, options.time_max);
+    for (nth, &key) in keys.iter().enumerate() {
+        // Unused limits pass on to the next files.
+        let left = keys.len() - nth;
+        let each = InferOptions { bytes_max: bytes / left, time_max: time / u32::try_from(left).unwrap_or(u32::MAX) };
+        let started = Instant::now();
+        let file = fetch(store, key, &each).and_then(|(head, size)| {
+            let proposal = infer_head(key, &head, size, &each)?;
+            Ok(Sampled { head, proposal })
+        });
+        time = time.saturating_sub(started.elapsed());
+        match file {
+            Ok(file) => {
+                bytes -= file.head.bytes().len();
+                sampled.push(file);
+            }
+            Err(error @ InferError::Store(_)) => return Err(error),
+            Err(error) => failed.push((key.to_owned(), error)),
+        }
+    }
+    if sampled.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1);
+    }
+    let (proposal, files) = merge(&sampled, Instant::now() + options.time_max)?;
+    Ok(Joined { proposal: proposal.with_warnings(), files, failed })
+}
+
+/// Files of one format, and the proposal for them.
+struct FormatGroup {
+    /// Positions in the list of all files.
+    members: Vec<usize>,
+    proposal: Proposal,
+}
+
+impl FormatGroup {
+    /// The warnings, each with the name of its file. A joined proposal has these already.
+    fn warnings(&self, all: &[&Sampled]) -> Vec<String> {
+        let warnings = self.proposal.warnings.iter();
+        match self.members[..] {
+            [only] => {
+                let name = file_name(&all[only].proposal.key);
+                warnings.map(|warning| format!("`{name}`: {warning}")).collect()
+            }
+            _ => warnings.cloned().collect(),
+        }
+    }
+}
+
+fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSample>), InferError> {
+    let all: Vec<&Sampled> = sampled.iter().collect();
+    let mut groups = group(&all, deadline);
+    if groups.len() < 2 {
+        let members: Vec<&Sampled> = groups.pop().unwrap_or_default().into_iter().map(|at| all[at]).collect();
+        let (proposal, mut files) = join(&members, deadline)?;
+        files.sort_by_key(|file| all.iter().position(|sampled| sampled.proposal.key == file.key));
+        return Ok((named_after(all[0], proposal), files));
+    }
+    let mut formats = Vec::with_capacity(groups.len());
+    for members in groups {
+        let files: Vec<&Sampled> = members.iter().map(|&at| all[at]).collect();
+        let (proposal, _) = join(&files, deadline)?;
+        formats.push(FormatGroup { members, proposal });
+    }
+    agree_on_columns(&mut formats);
+    let checks = settle(&mut formats, &all, deadline)?;
+    let (main, others) = formats.split_first().ok_or(InferError::Empty { key: String::new() })?;
+    let mut merged = named_after(all[0], main.proposal.clone());
+    for (at, column) in merged.columns.iter_mut().enumerate() {
+        let all: Vec<ColumnProposal> = formats.iter().map(|format| format.proposal.columns[at].clone()).collect();
+        join_evidence(column, &all);
+    }
+    merged.warnings = formats.iter().flat_map(|format| format.warnings(&all)).collect();
+    for FormatGroup { proposal, members } in others {
+        let findings = proposal.findings.clone();
+        let keys: Vec<String> = members.iter().map(|&at| all[at].proposal.key.clone()).collect();
+        merged.variants.push(VariantProposal {
+            files: keys.iter().map(|key| naming::exactly(key)).collect(),
+            keys,
+            csv: proposal.csv.clone(),
+            csv_full: proposal.csv_full.clone(),
+            columns: differing_columns(&main.proposal, proposal),
+            findings,
+        });
+    }
+    Ok(with_file_counts(merged, &all, &checks))
+}
+
+/// The proposal under the names of the first file that was asked for.
+fn named_after(first: &Sampled, proposal: Proposal) -> Proposal {
+    let Proposal { key, table, files, .. } = first.proposal.clone();
+    Proposal { key, table, files, ..proposal }
+}
+
+/// The positions of the files of each format; the largest group first. The first file of a group has a dialect that reads
+/// all of them.
+fn group(all: &[&Sampled], deadline: Instant) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    'files: for (at, file) in all.iter().enumerate() {
+        for group in &mut groups {
+            let first = all[group[0]];
+            match agreement(first, file) {
+                Agreement::Same => group.push(at),
+                Agreement::Different => continue,
+                Agreement::Undecided if reads(first, file, deadline) => group.push(at),
+                Agreement::Undecided if group.iter().all(|&member| reads(file, all[member], deadline)) => {
+                    group.insert(0, at);
+                }
+                Agreement::Undecided => continue,
+            }
+            continue 'files;
+        }
+        groups.push(vec![at]);
+    }
+    groups.sort_by_key(|group| Reverse(group.len()));
+    groups
+}
+
+/// Whether the dialect of `first` reads `file` as well as the file's own.
+fn reads(first: &Sampled, file: &Sampled, deadline: Instant) -> bool {
+    let proposal = Proposal { csv: first.proposal.csv.clone(), ..file.proposal.clone() };
+    let own = &file.proposal.sample;
+    check_file(&proposal, file, deadline).is_ok_and(|check| {
+        check.refused <= own.rows_refused && check.rows_misfit() <= own.rows_misfit && check.null_columns.is_empty()
+    })
+}
+
+/// Gives all formats the same columns, each with a type that its files have, or text.
+fn agree_on_columns(formats: &mut [FormatGroup]) {
+    let mut names: Vec<String> = Vec::new();
+    for column in formats.iter().flat_map(|format| &format.proposal.columns) {
+        if !names.contains(&column.name) {
+            names.push(column.name.clone());
+        }
+    }
+    let mut columns: Vec<Vec<ColumnProposal>> = vec![Vec::new(); formats.len()];
+    let mut partial = false;
+    for name in &names {
+        let own: Vec<Option<ColumnProposal>> = formats
+            .iter()
+            .map(|format| format.proposal.columns.iter().find(|column| column.name == *name).cloned())
+            .collect();
+        let Some(first) = own.iter().flatten().next().cloned() else { continue };
+        partial |= own.iter().any(Option::is_none);
+        let nullable = own.iter().any(|column| column.as_ref().is_none_or(|column| column.nullable));
+        let readings =
+            common_readings(&own).unwrap_or_else(|| own.iter().map(|column| column.as_ref().map(as_text)).collect());
+        // A format without the column reads it as the first one that has it.
+        let lacking = readings.iter().flatten().next().unwrap_or(&first).clone();
+        let lacking = ColumnProposal { evidence: ColumnEvidence::default(), ..lacking };
+        for (columns, (reading, own)) in columns.iter_mut().zip(readings.into_iter().zip(own)) {
+            let mut column = reading.unwrap_or_else(|| lacking.clone());
+            column.nullable = nullable;
+            if let Some(own) = own {
+                column.from = own.from;
+            }
+            columns.push(column);
+        }
+    }
+    for (format, columns) in formats.iter_mut().zip(columns) {
+        format.proposal.columns = columns;
+        format.proposal.partial |= partial;
+    }
+}
+
+/// The column as text, with a warning if it was something else.
+fn as_text(column: &ColumnProposal) -> ColumnProposal {
+    let mut text =
+        ColumnProposal { ty: TEXT.into(), formats: Vec::new(), number_format: None, timezone: None, ..column.clone() };
+    if column.ty != TEXT {
+        let why = format!(
+            "some files have type {}, which does not read the values of the others; it is read as text",
+            column.ty
+        );
+        text.evidence.warnings.push(why);
+    }
+    text
+}
+
+/// How each format reads a column as one type; `None` if they have none in common.
+fn common_readings(own: &[Option<ColumnProposal>]) -> Option<Vec<Option<ColumnProposal>>> {
+    let mut types: Vec<String> = Vec::new();
+    for column in own.iter().flatten().filter(|column| column.evidence.values > 0 && column.ty != TEXT) {
+        let wide = types.iter().find_map(|known| wider(known, &column.ty));
+        match wide {
+            Some(wide) => types = vec![wide],
+            None if !types.contains(&column.ty) => types.push(column.ty.clone()),
+            None => {}
+        }
+    }
+    types.into_iter().find_map(|ty| {
+        let read = |column: &Option<ColumnProposal>| match column {
+            Some(column) => read_as(column, &ty).map(Some),
+            None => Some(None),
+        };
+        own.iter().map(read).collect()
+    })
+}
+
+/// The column read as `ty`, if its values may be that.
+fn read_as(column: &ColumnProposal, ty: &str) -> Option<ColumnProposal> {
+    let with_type = || ColumnProposal { ty: ty.to_owned(), ..column.clone() };
+    if column.ty == ty || wider(&column.ty, ty).is_some_and(|wide| wide == ty) {
+        return Some(with_type());
+    }
+    if column.evidence.values == 0 {
+        return Some(ColumnProposal { formats: Vec::new(), number_format: None, timezone: None, ..with_type() });
+    }
+    let other = column.evidence.alternatives.iter().find(|other| other.ty == ty)?;
+    Some(ColumnProposal { formats: other.formats.clone(), number_format: None, timezone: None, ..with_type() })
+}
+
+/// Reads all files by the merged columns. Columns become nullable, or text, where a file's values require it. Returns the
+/// counts of each file.
+fn settle(formats: &mut [FormatGroup], all: &[&Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
+    let mut round = 1;
+    loop {
+        let checks = check(formats, all, deadline)?;
+        let nulls: BTreeSet<&String> = checks.iter().flat_map(|check| &check.null_columns).collect();
+        let mut changed = false;
+        let columns = formats.first().map_or(0, |format| format.proposal.columns.len());
+        for at in 0..columns {
+            let name = formats[0].proposal.columns[at].name.clone();
+            let count = |check: &FileCheck| check.misfits.get(&name).map_or(0, |misfits| misfits.count);
+            let rejected: u64 = checks.iter().map(count).sum();
+            let values: u64 = formats.iter().map(|format| format.proposal.columns[at].evidence.values).sum();
+            let is_null = nulls.contains(&name) && !formats[0].proposal.columns[at].nullable;
+            let is_unfit = !is_null
+                && formats[0].proposal.columns[at].ty != TEXT
+                && rejected > misfits::misses_max(values, misfits::FITTING_PERCENT_MIN);
+            changed |= is_null || is_unfit;
+            for column in formats.iter_mut().map(|format| &mut format.proposal.columns[at]) {
+                column.nullable |= is_null;
+                if is_unfit {
+                    *column = as_text(column);
+                }
+            }
+        }
+        if !changed || round == ROUNDS_MAX {
+            return Ok(checks);
+        }
+        round += 1;
+    }
+}
+
+fn check(formats: &[FormatGroup], all: &[&Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
+    let of_file = |at: usize| formats.iter().find(|format| format.members.contains(&at)).unwrap_or(&formats[0]);
+    all.iter().enumerate().map(|(at, file)| check_file(&of_file(at).proposal, file, deadline)).collect()
+}
+
+/// The columns that a variant reads otherwise than the mapping, as in a config.
+fn differing_columns(main: &Proposal, variant: &Proposal) -> Vec<Value> {
+    let has_header = |proposal: &Proposal| proposal.csv_full.header;
+    let is_same_header = has_header(main) == has_header(variant);
+    let differs = |(ours, theirs): &(&ColumnProposal, &ColumnProposal)| {
+        !is_same_header
+            || (&ours.from, &ours.formats, &ours.number_format, &ours.timezone)
+                != (&theirs.from, &theirs.formats, &theirs.number_format, &theirs.timezone)
+    };
+    let entry = |(_, theirs): (&ColumnProposal, &ColumnProposal)| {
+        let mut entry = Map::new();
+        entry.insert("name".into(), json!(theirs.name));
+        entry.extend(theirs.reading());
+        Value::Object(entry)
+    };
+    main.columns.iter().zip(&variant.columns).filter(differs).map(entry).collect()
+}
