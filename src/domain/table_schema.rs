@@ -61,7 +61,7 @@ impl StoredSchema {
     }
 }
 
-/// Identifies a mapping: with equal digests, equal sources give equal tables.
+/// Identifies a mapping: with equal digests, equal sources that are read by the same variants give equal tables.
 pub fn mapping_digest(mapping: &Mapping) -> String {
     sha256_hex(mapping.canonical.as_bytes())
 }

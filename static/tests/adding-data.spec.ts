@@ -105,6 +105,7 @@ test("months in other formats become one table, each file read in its own", asyn
     "shop 2024-04.csv": `id,day,price,code\n${rows(15, (id) => `${id},2024-04-01,7.25,A${id}`)}\n`,
   });
   await expect(page.getByText("The files have 3 formats. They become one table")).toBeVisible(SLOW);
+  await expect(page.getByRole("grid", { name: "Preview of the first rows" })).toContainText("1,000.50");
   await expect(page.getByText(/^Other format/)).toHaveCount(2);
   await page
     .getByText(/^Other format/)
@@ -228,6 +229,20 @@ test("the proposal shows the last rows, where totals are, before any setting", a
   await expect(page.getByLabel("Delimiter", { exact: true })).toBeHidden();
   await page.getByText("Detected format").click();
   await expect(page.getByLabel("Delimiter", { exact: true })).toBeVisible();
+});
+
+test("the last rows of a file in another format are read in that format", async ({ page }) => {
+  const rows = (line: (at: number) => string) => Array.from({ length: 80 }, (_, at) => line(at)).join("\n");
+  const plain = `id,amount\n${rows((at) => `${at},${at}.50`)}\n`;
+  await page.goto("/new");
+  await drop(page, {
+    "till-1.csv": `Till 1\n\nid;amount\n${rows((at) => `${at};1.00${at % 10},50`)}\n`,
+    "till-2.csv": plain,
+    "till-3.csv": plain,
+  });
+  await expect(page.getByText("The files have 2 formats.")).toBeVisible(SLOW);
+  const last = page.getByRole("grid", { name: "Preview of the last rows" });
+  await expect(last).toContainText("1,009.50", SLOW);
 });
 
 test("a header below lines of text is found, and its line can be changed", async ({ page }) => {

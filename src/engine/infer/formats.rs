@@ -222,6 +222,9 @@ fn as_text(column: &ColumnProposal) -> ColumnProposal {
 
 /// How each format reads a column as one type; `None` if they have none in common.
 fn common_readings(own: &[Option<ColumnProposal>]) -> Option<Vec<Option<ColumnProposal>>> {
+    if !are_in_one_unit(own) {
+        return None;
+    }
     let mut types: Vec<String> = Vec::new();
     for column in own.iter().flatten().filter(|column| column.evidence.values > 0 && column.ty != TEXT) {
         let wide = types.iter().find_map(|known| wider(known, &column.ty));
@@ -238,6 +241,17 @@ fn common_readings(own: &[Option<ColumnProposal>]) -> Option<Vec<Option<ColumnPr
         };
         own.iter().map(read).collect()
     })
+}
+
+/// Whether no two formats have other currencies, and none has percentages where another has plain numbers.
+fn are_in_one_unit(own: &[Option<ColumnProposal>]) -> bool {
+    let with_values: Vec<&ColumnProposal> =
+        own.iter().flatten().filter(|column| column.evidence.values > 0 && column.ty != TEXT).collect();
+    let format = |column: &&ColumnProposal| column.number_format.clone().unwrap_or_default();
+    let percent: BTreeSet<bool> = with_values.iter().map(|column| format(column).percent).collect();
+    let currencies: BTreeSet<Vec<String>> =
+        with_values.iter().map(|column| format(column).currency).filter(|signs| !signs.is_empty()).collect();
+    percent.len() < 2 && currencies.len() < 2
 }
 
 /// The column read as `ty`, if its values may be that.

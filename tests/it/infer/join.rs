@@ -169,6 +169,17 @@ fn column_that_formats_read_as_different_types_is_text() {
     assert_eq!((type_of(&joined, "id"), type_of(&joined, "x")), ("int64".to_owned(), "string".to_owned()));
 }
 
+#[test]
+fn percentages_and_currencies_of_other_formats_are_other_units() {
+    for (one, other) in [("10%", "10"), ("$7.00", "7,00 €")] {
+        let one = format!("id,x\n1,{one}\n2,{one}\n");
+        let other = format!("id;x\n3;{other}\n4;{other}\n");
+        assert_eq!(type_of(&joined(&[("a.csv", &one), ("b.csv", &other)], 4), "x"), "string", "{one}{other}");
+    }
+    let dollars = [("a.csv", "id,x\n1,$7.00\n2,$8.00\n"), ("b.csv", "id;x\n3;7,50\n4;8,25\n")];
+    assert_eq!(type_of(&joined(&dollars, 4), "x"), "decimal(18,2) $");
+}
+
 /// The separators of a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Separators {

@@ -1,7 +1,7 @@
 //! The canonical text of a mapping, for fingerprints.
 //!
 //! Invariant: two mappings have the same canonical text if and only if the same sources give the same table (and the same
-//! failures).
+//! failures), if they are read by the same variants.
 
 use std::collections::BTreeMap;
 

@@ -97,11 +97,13 @@ interface Props {
   dialect: Dialect;
   locked: boolean;
   busy: boolean;
+  /** Whether the rows of the sample are all in this format. */
+  counts?: boolean;
   onChange: (item: string, value: unknown) => void;
 }
 
 /** Detected CSV settings with their evidence. */
-export function FormatStep({ inferred, complete, dialect, locked, busy, onChange }: Props) {
+export function FormatStep({ inferred, complete, dialect, locked, busy, counts = true, onChange }: Props) {
   const { findings, sample } = inferred;
   const found = new Set(findings.map(({ item }) => item));
   const silent = ALWAYS.filter((item) => !found.has(item)).map((item): Finding => ({
@@ -111,7 +113,7 @@ export function FormatStep({ inferred, complete, dialect, locked, busy, onChange
   }));
   return (
     <>
-      {!isSplitAnew(inferred.csv, dialect) && (
+      {counts && !isSplitAnew(inferred.csv, dialect) && (
         <p class="secondary">
           Checked{" "}
           {complete

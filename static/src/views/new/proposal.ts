@@ -92,7 +92,9 @@ class Work {
   }
 
   /** Pieces of the files that are larger than their samples, and the end of the first file. */
-  private async pieces(samples: Staged[], { csv, sample }: Inferred): Promise<[Staged[], Staged | undefined]> {
+  private async pieces(samples: Staged[], inferred: Inferred): Promise<[Staged[], Staged | undefined]> {
+    const { csv, sample, variants = [] } = inferred;
+    const csvOf = ({ key }: Staged) => variants.find(({ keys }) => keys.includes(key))?.csv ?? csv;
     const files = this.source.kind === "files" ? this.source.files : [];
     const fileOf = (staged: Staged) => files.find(({ name }) => name === staged.name);
     const made: Staged[] = [];
@@ -103,7 +105,7 @@ class Work {
       if (!file || (staged.whole && !isShown)) continue;
       for (const piece of staged.whole ? (["end"] as const) : (["middle", "end"] as const)) {
         // Pieces are a help; without them the rest is as good.
-        const one = await stagePiece(file, staged, piece, csv).catch(() => undefined);
+        const one = await stagePiece(file, staged, piece, csvOf(staged)).catch(() => undefined);
         if (!one) continue;
         this.keep(one);
         if (!staged.whole) made.push(one);

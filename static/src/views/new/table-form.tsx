@@ -248,6 +248,7 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
                 dialect={variant.dialect}
                 locked={locked}
                 busy={false}
+                counts={false}
                 onChange={(item, value) => changeVariant(at, item, value)}
               />
             </details>
@@ -320,11 +321,14 @@ export function blockedBy(
 }
 
 /** Previews of staged files; the previous ones are shown while loading. */
-function usePreviews(draft: Draft, { inferred }: Ready, wanted: { sample: Staged; rows: number }[]) {
+function usePreviews(draft: Draft, { inferred, samples }: Ready, wanted: { sample: Staged; rows: number }[]) {
   const table = tableProblem(draft.table) ? "sample" : draft.table;
   const form = { ...draft, table, partition: -1, sorted: false, rejectsMax: 1 };
-  const globsOf = ({ keys }: DraftVariant) =>
-    wanted.flatMap(({ sample }) => (keys.includes(sample.key) ? stagedGlob(sample) : []));
+  // A piece has the format of its file.
+  const isOf = ({ keys }: DraftVariant, { key, name }: Staged) =>
+    keys.includes(key) || samples.some((one) => one.name === name && keys.includes(one.key));
+  const globsOf = (variant: DraftVariant) =>
+    wanted.flatMap(({ sample }) => (isOf(variant, sample) ? stagedGlob(sample) : []));
   const textOf = (sample: Staged) =>
     JSON.stringify(configOf("", [mappingOf(form, inferred, [stagedGlob(sample)], globsOf)]));
   const text = wanted.map(({ sample }) => textOf(sample)).join("\n");
