@@ -128,6 +128,36 @@ test("months in other formats become one table, each file read in its own", asyn
   ]);
 });
 
+test("a new month in another format goes into its table, and is read in its own", async ({ page, api }) => {
+  const columns = [
+    { name: "id", type: "int64" },
+    { name: "day", type: "date" },
+    { name: "price", type: "decimal(12,2)" },
+  ];
+  const sales = { version: 1, mappings: [{ table: "sales", files: ["sales/*.csv"], columns }] };
+  await api.pipeline("in-odd", sales, { "sales/may.csv": "id,day,price\n1,2024-05-01,1000.50\n" });
+  await page.goto("/p/in-odd");
+  await drop(page, { "june.csv": "Till 4\n\nid;day;price\n2;13.06.2024;1.006,50\n3;14.06.2024;7,25\n" });
+  const dialog = page.getByRole("dialog", { name: "Add june.csv" });
+  await expect(dialog).toContainText(
+    "june.csv has the columns of sales in another format. It is read in its own.",
+    SLOW,
+  );
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-odd", "sales"), SLOW).toBe(3);
+  const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/in-odd/tables/sales/rows?limit=10");
+  expect(rows.map(([id, day, price]) => [id, day, Number(price)])).toEqual([
+    [2, "2024-06-13", 1006.5],
+    [3, "2024-06-14", 7.25],
+    [1, "2024-05-01", 1000.5],
+  ]);
+  await drop(page, { "july.csv": "id,day,price\n4,2024-07-01,1.00\n" });
+  const next = page.getByRole("dialog", { name: "Add july.csv" });
+  await expect(next.getByRole("button", { name: "Upload" })).toBeEnabled(SLOW);
+  await expect(next).not.toContainText("another format");
+});
+
 test("a file that can't be read says why nothing can be created, and can be left out", async ({ page }) => {
   await page.goto("/new");
   await drop(page, { "a.csv": csv(0, 4), "b.csv": "" });

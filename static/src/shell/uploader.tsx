@@ -26,6 +26,8 @@ import { isCsv } from "../uploads/source-names";
 import { matchesOf, resolved, type Choice, type Match, type Resolved } from "../uploads/stored";
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
+import { withMapping } from "../tables/changes";
+import { oddFiles, oddFilesOf, OwnFormats } from "../tables/own-format";
 import { UploadMatches } from "./upload-matches";
 import { offerFiles, uploadRequest } from "./upload-request";
 
@@ -92,6 +94,14 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     staleTime: 0,
     gcTime: 0,
   });
+  const odd = useQuery({
+    queryKey: ["lake", "odd", chosen, target?.name, target?.globs, files],
+    queryFn: () => oddFilesOf(chosen, target?.name ?? "", target?.globs ?? [], files),
+    enabled: target !== undefined,
+    staleTime: 0,
+    gcTime: 0,
+  });
+  const oddNames = (odd.data ?? []).map((file) => file.name);
   // Without the listing, files that exist are asked about when they are sent.
   const matches = (target && stored.data) ?? [];
   const choiceOf = ({ file, kind }: Match): Choice => choices.get(file) ?? (kind === "same" ? 0 : undefined);
@@ -224,6 +234,12 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
             }
           />
           {problem && <p class="secondary">{problem}</p>}
+          {target && oddNames.length > 0 && (
+            <Note>
+              {oddNames.join(", ")} {oddNames.length === 1 ? "has" : "have"} the columns of {target.name} in another
+              format. {oddNames.length === 1 ? "It is read in its own." : "Each is read in its own."}
+            </Note>
+          )}
         </UploadDestination>
       ) : (
         name === NEW && (
@@ -331,12 +347,18 @@ async function planUpload(slug: string, table: TableStatus, { files, places, del
   const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
   const globs = [...table.globs, ...added];
-  const csvOfFile = ({ name }: File) => csvOf(mapping, uploadKeyOf(globs, name) ?? name);
+  const formats = mapping && (await OwnFormats.of(await oddFiles(mapping, globs, files)));
+  const csvOfFile = (file: File) => formats?.csvOf(file) ?? csvOf(mapping, uploadKeyOf(globs, file.name) ?? file.name);
   const parts = await partsToUpload(slug, globs, files, (file) => shapeOf(csvOfFile(file)), places);
   const saveGlobs = async () => {
-    if (!mapping || unread.length === 0) return;
-    mapping.files = globs;
-    await saveConfig(slug, config, etag);
+    if (!mapping || (unread.length === 0 && !formats)) return;
+    if (unread.length > 0) mapping.files = globs;
+    const changed = formats ? formats.appliedTo(mapping, slug, parts) : mapping;
+    await saveConfig(
+      slug,
+      withMapping(config, table.name, () => changed),
+      etag,
+    );
   };
   return { parts, deleted, saveGlobs };
 }

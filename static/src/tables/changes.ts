@@ -45,6 +45,10 @@ function headersOf({ name, from, expr }: StoredColumn): string[] {
   return names.filter((one) => typeof one === "string").map((one) => one.toLowerCase());
 }
 
+/** The headers that the columns of a mapping read, in lower case. */
+export const headersOfTable = (mapping: StoredMapping): ReadonlySet<string> =>
+  new Set(columnsOf(mapping).flatMap(headersOf));
+
 const headerOf = ({ from, name }: ColumnProposal): string => (typeof from === "string" ? from : name).toLowerCase();
 
 const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };

@@ -17,7 +17,7 @@ import { sendParts, type KeyedPart } from "../../uploads/send";
 import { isCsv, variantsOf } from "../../uploads/source-names";
 import type { Batch } from "../../uploads/queue";
 import { configOf } from "./draft";
-import type { Source } from "./staging";
+import type { Source } from "../../uploads/staging";
 
 export type Step = "create" | "config" | "upload" | "run" | "done";
 

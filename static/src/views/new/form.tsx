@@ -24,7 +24,7 @@ import { CreationStep, failureLabel } from "./creation";
 import { slugOf, slugProblem } from "./draft";
 import { commonStem, type Group } from "./groups";
 import { useProposal, type Proposal } from "./proposal";
-import type { Source } from "./staging";
+import type { Source } from "../../uploads/staging";
 import { TableForm, type TableDraft } from "./table-form";
 
 /** Value of the select for a pipeline that doesn't exist yet. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { commonStem, groupsOf, readHead, seriesOf } from "./groups";
+import { readHead } from "../../uploads/file-head";
+import { commonStem, groupsOf, seriesOf } from "./groups";
 
 const file = (name: string, text: string) => new File([text], name);
 

@@ -1,8 +1,7 @@
 /** Files of one choice or drop, by their shape: each group becomes a table. Its files may have several formats. */
 import { stemOf } from "../../uploads/source-names";
-import { split } from "../../format/delimited";
-import { linesBeforeHeader } from "./header-line";
-import { firstLines } from "./sample";
+import { readHead, type FileHead } from "../../uploads/file-head";
+import { firstLines } from "../../uploads/sample";
 
 export interface Group {
   /** Stable while the choice stays. */
@@ -10,34 +9,6 @@ export interface Group {
   files: File[];
   /** What tells the format of a file apart from those of the others; the same text for the same format. */
   formats: ReadonlyMap<File, string>;
-}
-
-const DELIMITERS = [",", ";", "\t", "|"] as const;
-const VALUE = /^[-+($€£]*\d/;
-
-interface FileHead {
-  delimiter: string;
-  /** Lines before the header. */
-  before: number;
-  /** Number of cells. */
-  width: number;
-  /** Names in the header, in lower case and in order; undefined where the line is data. */
-  header: string[] | undefined;
-}
-
-/** What the first lines of a file tell. */
-export function readHead(lines: readonly string[]): FileHead {
-  const [first = ""] = lines;
-  const titled = DELIMITERS.map((sign) => [sign, linesBeforeHeader(lines, sign, '"')] as const);
-  const [below, before = 0] = titled.find(([, found]) => found !== undefined) ?? [];
-  const line = lines[before] ?? "";
-  const unquoted = first.replace(/"[^"]*"/g, "");
-  const counts = DELIMITERS.map((sign) => unquoted.split(sign).length);
-  const delimiter = below ?? DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ",";
-  const cells = (split(line, delimiter, '"')[0] ?? []).map((cell) => cell.trim());
-  const names = cells.map((cell) => cell.toLowerCase());
-  const header = cells.some((cell) => VALUE.test(cell)) ? undefined : names;
-  return { delimiter, before, width: cells.length, header };
 }
 
 function isSameShape(one: FileHead, other: FileHead): boolean {

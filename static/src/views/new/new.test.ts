@@ -15,8 +15,8 @@ import {
 } from "./draft";
 import { merged } from "./preview";
 import { withNames } from "./proposal";
-import { guess, changedByUser, snake } from "./recut";
-import { cut, sampleOfStream } from "./sample";
+import { guess, changedByUser, snake, union } from "./recut";
+import { cut, sampleOfStream } from "../../uploads/sample";
 import { changed } from "../../tables/dialect";
 import { stemOf } from "../../uploads/source-names";
 
@@ -290,4 +290,17 @@ it("texts of a proposal name the files, not their samples", () => {
   const expected = "`shop 2024.csv`: 1 record is rejected";
   expect(named.warnings).toEqual([expected]);
   expect(named.columns[0]?.evidence).toMatchObject({ why: expected, warnings: [expected] });
+});
+
+it("columns that only some files have stay after another split", () => {
+  expect(union([["id", "a"], ["ID", "b"], ["a"]], true)).toEqual(["id", "a", "b"]);
+  expect(
+    union(
+      [
+        ["1", "2"],
+        ["1", "2", "3"],
+      ],
+      false,
+    ),
+  ).toEqual(["1", "2", "3"]);
 });

@@ -6,7 +6,7 @@ import { ofFiles } from "../../api/drafts";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
 import { nameOf } from "../../uploads/keys";
-import { keepAlive, release, stage, stagePiece, sweep, type Source, type Staged } from "./staging";
+import { keepAlive, release, stage, stagePiece, sweep, type Source, type Staged } from "../../uploads/staging";
 
 export type Proposal =
   | { phase: "staging"; sent: number; total: number }

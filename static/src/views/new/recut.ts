@@ -4,7 +4,7 @@ import { exactGlob } from "../../uploads/globs";
 import { previewOf } from "../../tables/preview";
 import { itemOf, type Dialect } from "../../tables/dialect";
 import type { DraftColumn } from "./draft";
-import type { Staged } from "./staging";
+import type { Staged } from "../../uploads/staging";
 
 /** Glob of the staged file within its pipeline. */
 export const stagedGlob = ({ slug, key }: Staged): string => exactGlob(key.slice(`pipelines/${slug}/`.length));

@@ -19,7 +19,8 @@ import {
   type DraftVariant,
 } from "./draft";
 import { formatLine, FormatStep } from "./format";
-import { firstLines, linesBeforeHeader } from "./header-line";
+import { linesBeforeHeader } from "../../uploads/file-head";
+import { firstLines } from "./first-lines";
 import { TableNaming } from "./naming";
 import { checkedOf, type Checked } from "../../tables/checked";
 import { changed, changesColumns, formatText, itemOf, type Dialect } from "../../tables/dialect";
@@ -27,7 +28,7 @@ import { previewOf } from "../../tables/preview";
 import { LastRows, PreviewStep } from "./preview";
 import { namesOfVariant, PREVIEW_ROWS, type Ready } from "./proposal";
 import { changedByUser, recut, stagedGlob } from "./recut";
-import type { Source, Staged } from "./staging";
+import type { Source, Staged } from "../../uploads/staging";
 
 /** A table as it is proposed now. */
 export interface TableDraft {

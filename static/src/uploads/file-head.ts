@@ -1,35 +1,34 @@
-/** Finds the header of a file that has lines of text before it, such as a title. */
-import type { Cell } from "../../api/types";
-import { split } from "../../format/delimited";
-import { previewOf } from "../../tables/preview";
-import { itemOf, type Dialect } from "../../tables/dialect";
-import { stagedGlob } from "./recut";
-import type { Staged } from "./staging";
+/** Reads the header of a file, also where lines of text such as a title stand before it. */
+import { split } from "../format/delimited";
 
-/** Lines that are looked at. */
-const LINES_MAX = 40;
 /** Lines after the header that have its width. */
 const RECORDS_MIN = 2;
-/** Separates nothing: each line is one cell. */
-const NO_DELIMITER = "\u0001";
+const DELIMITERS = [",", ";", "\t", "|"] as const;
+const VALUE = /^[-+($€£]*\d/;
 
-/** The first lines of a staged file, empty ones included. @throws ApiFailure */
-export async function firstLines(staged: Staged, dialect: Dialect): Promise<string[]> {
-  const csv = {
-    delimiter: NO_DELIMITER,
-    quote: null,
-    header: false,
-    blank_lines: "null",
-    null_values: [],
-    ragged_rows: "pad",
-    encoding: itemOf(dialect, "encoding"),
-    record_terminator: itemOf(dialect, "record_terminator"),
-  };
-  const columns = [{ name: "line", from: 0, type: "string" }];
-  const mapping = { table: "sample", files: [stagedGlob(staged)], csv, columns };
-  const config = { version: 1, title: "", mappings: [mapping] };
-  const { rows } = await previewOf(staged.slug, { config, key: staged.key, limit: LINES_MAX });
-  return (rows ?? []).map((row) => ((row as Cell[])[0] as string | null) ?? "");
+export interface FileHead {
+  delimiter: string;
+  /** Lines before the header. */
+  before: number;
+  /** Number of cells. */
+  width: number;
+  /** Names in the header, in lower case and in order; undefined where the line is data. */
+  header: string[] | undefined;
+}
+
+/** What the first lines of a file tell. */
+export function readHead(lines: readonly string[]): FileHead {
+  const [first = ""] = lines;
+  const titled = DELIMITERS.map((sign) => [sign, linesBeforeHeader(lines, sign, '"')] as const);
+  const [below, before = 0] = titled.find(([, found]) => found !== undefined) ?? [];
+  const line = lines[before] ?? "";
+  const unquoted = first.replace(/"[^"]*"/g, "");
+  const counts = DELIMITERS.map((sign) => unquoted.split(sign).length);
+  const delimiter = below ?? DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ",";
+  const cells = (split(line, delimiter, '"')[0] ?? []).map((cell) => cell.trim());
+  const names = cells.map((cell) => cell.toLowerCase());
+  const header = cells.some((cell) => VALUE.test(cell)) ? undefined : names;
+  return { delimiter, before, width: cells.length, header };
 }
 
 const isNumber = (cell: string): boolean => /^[-+($\u20ac\u00a3]*\d[\d.,:/ -]*%?\)?$/.test(cell);

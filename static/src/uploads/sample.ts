@@ -1,5 +1,5 @@
 /** Samples the start of a CSV up to a line break. */
-import { compressionOf, type Compression } from "../../uploads/source-names";
+import { compressionOf, type Compression } from "./source-names";
 
 /** Maximum sample size that the service reads, in bytes. */
 export const SAMPLE_BYTES_MAX = 8 << 20;

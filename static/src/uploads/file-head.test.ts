@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { linesBeforeHeader } from "./header-line";
-import { union } from "./recut";
+import { linesBeforeHeader } from "./file-head";
 
 const found = (...lines: string[]) => linesBeforeHeader(lines, ",", '"');
 const records = ["1,2024-01-02,3", "2,2024-01-03,5"];
@@ -18,17 +17,4 @@ it("a header in the first line, and records without names, have none before them
   expect(found(...records, ...records)).toBeUndefined();
   expect(found("one", "two", "three", "four")).toBeUndefined();
   expect(found("Title", "id,amount,amount", "1,2,3", "2,3,4")).toBeUndefined();
-});
-
-it("columns that only some files have stay after another split", () => {
-  expect(union([["id", "a"], ["ID", "b"], ["a"]], true)).toEqual(["id", "a", "b"]);
-  expect(
-    union(
-      [
-        ["1", "2"],
-        ["1", "2", "3"],
-      ],
-      false,
-    ),
-  ).toEqual(["1", "2", "3"]);
 });

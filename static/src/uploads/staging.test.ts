@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { sampled, stagePiece } from "./staging";
-import * as once from "../../uploads/upload-once";
+import * as once from "./upload-once";
 
 afterEach(() => vi.restoreAllMocks());
 

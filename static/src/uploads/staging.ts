@@ -4,14 +4,14 @@
  * Invariant: a sample is recorded before its upload until its deletion; leftovers of closed pages are deleted by the
  * next page.
  */
-import { api, ask, sendRaw } from "../../api/client";
-import { newDraft } from "../../api/drafts";
-import { ApiFailure } from "../../api/failure";
-import { persisted } from "../../browser/persisted";
-import { uploadOnce } from "../../uploads/upload-once";
-import { nameOf, pipelineOf } from "../../uploads/keys";
-import { headOf, shapeOf } from "../../uploads/parts";
-import { compressionOf, stemOf } from "../../uploads/source-names";
+import { api, ask, sendRaw } from "../api/client";
+import { newDraft } from "../api/drafts";
+import { ApiFailure } from "../api/failure";
+import { persisted } from "../browser/persisted";
+import { uploadOnce } from "./upload-once";
+import { nameOf, pipelineOf } from "./keys";
+import { headOf, shapeOf } from "./parts";
+import { compressionOf, stemOf } from "./source-names";
 import { SAMPLE_BYTES_MAX, sampleOf, sampleOfStream, type Sample } from "./sample";
 
 /** Heartbeat interval of an open page; silent pages are gone. */

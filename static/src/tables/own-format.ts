@@ -1,0 +1,98 @@
+/** Files to upload whose format differs from their table's: the config gets variants for them before they are sent. */
+import { api, ask } from "../api/client";
+import { loadConfig, type StoredMapping } from "../api/config";
+import type { Inferred } from "../api/types";
+import { split } from "../format/delimited";
+import { readHead } from "../uploads/file-head";
+import { csvOf } from "../uploads/parts";
+import { firstLines } from "../uploads/sample";
+import type { KeyedPart } from "../uploads/send";
+import { release, stage, type Staged } from "../uploads/staging";
+import { uploadKeyOf } from "../uploads/upload-key";
+import { headersOfTable, ownFormats } from "./changes";
+import { isDialect, itemOf } from "./dialect";
+
+/** Files of one upload that get formats of their own. */
+const FILES_MAX = 10;
+
+/** Whether the file has the table's columns, and the config reads none of them in it. */
+async function isOdd(file: File, place: string, mapping: StoredMapping): Promise<boolean> {
+  const csv = csvOf(mapping, place);
+  const dialect = isDialect(csv) ? csv : {};
+  const start = itemOf(dialect, "header") === true ? await firstLines(file) : undefined;
+  if (!start) return false;
+  const line = start.lines[Number(itemOf(dialect, "skip_rows"))] ?? "";
+  const [cells = []] = split(line, String(itemOf(dialect, "delimiter")), itemOf(dialect, "quote") as string | null);
+  const headers = headersOfTable(mapping);
+  const known = (names: readonly string[]) => names.filter((name) => headers.has(name.trim().toLowerCase())).length;
+  const { header = [] } = readHead(start.lines);
+  return known(cells) === 0 && known(header) > 0 && known(header) * 2 >= header.length;
+}
+
+/** The files that have the columns of the table in another format than the config reads them in. */
+export async function oddFiles(
+  mapping: StoredMapping,
+  globs: readonly string[],
+  files: readonly File[],
+): Promise<File[]> {
+  const odd = await Promise.all(files.map((file) => isOdd(file, uploadKeyOf(globs, file.name) ?? file.name, mapping)));
+  return files.filter((_, at) => odd[at]).slice(0, FILES_MAX);
+}
+
+/** The same by the saved config. @throws ApiFailure */
+export async function oddFilesOf(slug: string, table: string, globs: readonly string[], files: readonly File[]) {
+  const { config } = await loadConfig(slug);
+  const mapping = config.mappings?.find((one) => one.table === table);
+  return mapping ? await oddFiles(mapping, globs, files) : [];
+}
+
+/** The formats of files, found by the service in samples of them. */
+export class OwnFormats {
+  private constructor(
+    private readonly samples: readonly Staged[],
+    private readonly inferred: Inferred,
+  ) {}
+
+  /** @throws ApiFailure */
+  static async of(files: readonly File[]): Promise<OwnFormats | undefined> {
+    if (files.length === 0) return undefined;
+    const samples: Staged[] = [];
+    try {
+      await stage(
+        { kind: "files", files: [...files] },
+        (one) => void samples.push(one),
+        () => undefined,
+      );
+      const [first, ...others] = samples;
+      if (!first) return undefined;
+      const query = { key: first.key, also: others.map(({ key }) => key) };
+      const path = { pipeline: first.slug };
+      return new OwnFormats(samples, await ask(api.POST("/api/p/{pipeline}/infer", { params: { path, query } })));
+    } finally {
+      for (const one of samples) void release(one);
+    }
+  }
+
+  /** The `csv` object for a file; undefined if it has no format of its own. */
+  csvOf({ name }: File): unknown {
+    const key = this.samples.find((one) => one.name === name)?.key;
+    if (key === undefined) return undefined;
+    return (this.inferred.variants ?? []).find(({ keys }) => keys.includes(key))?.csv ?? this.inferred.csv;
+  }
+
+  /** The mapping with variants for the files that are sent as `parts`. */
+  appliedTo(mapping: StoredMapping, slug: string, parts: readonly KeyedPart[]): StoredMapping {
+    const prefix = `pipelines/${slug}/`;
+    const sent = (key: string) => {
+      const name = this.samples.find((one) => one.key === key)?.name;
+      return parts.filter(({ of }) => of === name).map((part) => part.key);
+    };
+    const inferred = {
+      ...this.inferred,
+      files_read: this.inferred.files_read.flatMap((one) => sent(one.key).map((key) => ({ ...one, key }))),
+      variants: (this.inferred.variants ?? []).map((one) => ({ ...one, keys: one.keys.flatMap(sent) })),
+    };
+    const misfits = parts.map(({ key }) => ({ file: key.slice(prefix.length), why: "" }));
+    return ownFormats(mapping, inferred, misfits, prefix).reduce((made, change) => change.apply(made), mapping);
+  }
+}
