@@ -61,6 +61,8 @@ pub const READERS_MAX: usize = 32;
 pub const GLOBS_MAX: usize = 256;
 /// Variants of a mapping.
 pub const VARIANTS_MAX: usize = 64;
+/// Columns of all variants of a pipeline: each variant has those of its mapping. They take some 300 bytes each in memory.
+pub const VARIANT_COLUMNS_MAX: usize = 100_000;
 /// Partition columns of a table.
 pub const PARTITION_COLUMNS_MAX: usize = 8;
 /// Sort columns of a table.

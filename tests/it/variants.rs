@@ -233,6 +233,17 @@ fn problems_of_a_variant_are_reported_where_they_are() {
         &json!([{ "files": ["b*"], "csv": { "header": false, "width": 1 }, "columns": [{ "name": "id", "from": 3 }] }]),
         &[(InvalidValue, "/0/csv/width", "too few")],
     );
+    let columns: Vec<Value> = (0..2_000).map(|n| json!({ "name": format!("c{n}"), "type": "string" })).collect();
+    let wide = |variants: usize| {
+        let variants: Vec<Value> = (0..variants).map(|_| json!({ "files": ["b*"] })).collect();
+        let table = |name: &str| json!({ "table": name, "files": ["*.csv"], "columns": columns, "variants": variants });
+        let config = json!({ "version": 1, "mappings": [table("t"), table("u")] });
+        parse(&config.to_string()).err().unwrap_or_default()
+    };
+    assert_eq!(wide(25), []);
+    let found = wide(26);
+    assert_eq!((found.len(), found[0].path.as_str()), (1, "/mappings/1/variants"), "{found:?}");
+    assert!(found[0].message.contains("at most 100000 columns of variants in a pipeline, found 104000"), "{found:?}");
     let many: Vec<Value> = (0..65).map(|_| json!({ "files": ["b*"] })).collect();
     check(&json!(many), &[(ProblemKind::Limit, "", "64")]);
 }

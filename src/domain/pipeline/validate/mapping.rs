@@ -7,11 +7,11 @@ use super::columns::{is_expression, name};
 use super::report::{Pointer, Report};
 use super::{canonical, columns, dialect, files, partitions, publish, variants};
 use crate::domain::limits::{
-    FRESHNESS_SECONDS_MAX, FRESHNESS_SECONDS_MIN, KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX,
+    FRESHNESS_SECONDS_MAX, FRESHNESS_SECONDS_MIN, KEEP_HISTORY_SECONDS_MAX, TABLE_NAME_BYTES_MAX, VARIANT_COLUMNS_MAX,
 };
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
-use crate::domain::pipeline::{Check, Compression, Dialect, Mapping, ParquetOptions, RejectLimits};
+use crate::domain::pipeline::{Check, Compression, Dialect, Mapping, ParquetOptions, RejectLimits, Variants};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
 use crate::domain::table_log::cuts::CutTargets;
 use crate::domain::text::quoted;
@@ -41,8 +41,13 @@ pub(super) fn check_table_is_new(
 }
 
 /// Reports every problem of a mapping. Returns it if its expressions can be checked: if its table, columns, `where` and
-/// checks are valid; other invalid parts are dropped.
-pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Option<Mapping> {
+/// checks are valid; other invalid parts are dropped. `variant_columns`: of all variants up to here.
+pub(super) fn resolve(
+    document: &MappingDocument,
+    variant_columns: usize,
+    at: &Pointer,
+    report: &mut Report,
+) -> Option<Mapping> {
     let csv_at = at.key("csv");
     let table = table(&document.table, &at.key("table"), report);
     let files = files::resolve(&document.files, &at.key("files"), report);
@@ -65,7 +70,16 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
     let resolved = columns.resolved.take().filter(|columns| !columns.is_empty());
     let csv = Dialect { width: columns::width(&csv, resolved.as_deref().unwrap_or_default(), &csv_at, report), ..csv };
     let read = resolved.as_deref().unwrap_or_default();
-    let variants = variants::resolve(document, &csv, &columns, read, at, report);
+    let variants = if variant_columns > VARIANT_COLUMNS_MAX {
+        let message = format!(
+            "expected at most {VARIANT_COLUMNS_MAX} columns of variants in a pipeline, found {variant_columns}; each variant \
+             has the columns of its table"
+        );
+        report.push(Limit, &at.key("variants"), message);
+        Variants::default()
+    } else {
+        variants::resolve(document, &csv, &columns, read, at, report)
+    };
     let mut mapping = Mapping {
         table: table?,
         files,

@@ -111,10 +111,12 @@ pub fn examine(text: &str) -> ExaminedConfig {
     report_duplicates(text, &mut report);
     let (document, later) = structure::check(&mut value, &mut report);
     let mut tables = HashMap::new();
+    let mut variant_columns = 0;
     for (index, written) in document.mappings.iter().enumerate() {
         let at = Pointer::default().key("mappings").index(index);
         mapping::check_table_is_new(written, &at, &mut tables, &mut report);
-        if let Some(mapping) = mapping::resolve(written, &at, &mut report) {
+        variant_columns += written.variants.len() * written.columns.len();
+        if let Some(mapping) = mapping::resolve(written, variant_columns, &at, &mut report) {
             readers::check(&mapping, &written.parquet.readers, &at, &mut report);
             examined.drafts.push(ValidMapping { mapping, index });
         }
