@@ -134,3 +134,32 @@ test("a file of another format is read in its own after a fix by clicks", async 
     [1, 5.5, "2024-05-01"],
   ]);
 });
+
+test("a file with another date format is read without harm to the others", async ({ page, api }) => {
+  const dated = [
+    { name: "id", type: "int64" },
+    { name: "day", type: "date", formats: ["%m/%d/%Y"] },
+  ];
+  await api.pipeline("adapt-dates", config(dated), { "sales/may.csv": "id,day\n1,05/28/2024\n2,05/03/2024\n" });
+  await api.upload("pipelines/adapt-dates/sales/june.csv", "id,day\n3,2024-06-13\n4,2024-06-14\n");
+  await api.upload("pipelines/adapt-dates/sales/july.csv", "id,day\n5,28/07/2024\n6,03/07/2024\n");
+  await api.run("adapt-dates");
+  await page.goto("/p/adapt-dates/data/sales");
+  await page.locator(".state-notice").getByRole("button", { name: "Fix…" }).click(SLOW);
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  // Either order of day and month would read 03/07/2024: the files get a format of their own.
+  await expect(dialog.getByLabel(/^Read .* in their own format: .*, day as .*%d\/%m\/%Y/)).toBeChecked(SLOW);
+  await expect(dialog.getByText("All 4 rows can be read.")).toBeVisible(SLOW);
+  await expect(dialog.getByText("no longer read as now")).toBeHidden();
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect.poll(() => rowsOf(api, "adapt-dates"), SLOW).toBe(6);
+  const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/adapt-dates/tables/sales/rows?limit=10");
+  expect(rows.map(([id, day]) => [id, day])).toEqual([
+    [5, "2024-07-28"],
+    [6, "2024-07-03"],
+    [3, "2024-06-13"],
+    [4, "2024-06-14"],
+    [1, "2024-05-28"],
+    [2, "2024-05-03"],
+  ]);
+});

@@ -320,7 +320,9 @@ test("sources are deleted with what tables lose, and their upload is no longer s
     },
     { "a.csv": "id\n1\n2\n", "b.csv": "id\n3\n" },
   );
-  await page.goto("/p/src-delete/data/orders?tab=sources");
+  await page.goto("/p/src-delete/data/orders");
+  await expect(page.locator(".data-head")).toContainText("3 rows");
+  await page.getByRole("link", { name: "Sources" }).click();
   await expect(page.getByRole("button", { name: "Delete…" })).toBeDisabled();
   const chooser = page.waitForEvent("filechooser");
   await page.getByRole("button", { name: "Upload", exact: true }).click();
@@ -350,4 +352,5 @@ test("sources are deleted with what tables lose, and their upload is no longer s
   await api.run("src-delete");
   await expect(page.getByRole("row", { name: /a\.csv/ })).toHaveCount(0);
   await expect(page.getByRole("row", { name: /b\.csv/ })).toBeVisible();
+  await expect(page.locator(".data-head")).toContainText("1 row · 1 column · 1 CSV");
 });

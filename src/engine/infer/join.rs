@@ -21,6 +21,8 @@ use crate::domain::pipeline::types::DataType;
 use crate::engine::read::head::Head;
 
 pub(super) const TEXT: &str = "string";
+/// The format of dates without one.
+const ISO_DATE: &str = "%Y-%m-%d";
 /// Rounds in which columns become nullable.
 pub(super) const ROUNDS_MAX: usize = 4;
 
@@ -171,9 +173,11 @@ fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
                 let ty = wider(&one.ty, &other.ty).unwrap_or_else(|| one.ty.clone());
                 add(ColumnProposal { ty, number_format: Some(format), ..one.clone() }, &mut found);
             }
-            if one.ty == other.ty && !one.formats.is_empty() && !other.formats.is_empty() {
-                let more = other.formats.iter().filter(|format| !one.formats.contains(format)).cloned();
-                let formats = one.formats.iter().cloned().chain(more).collect();
+            if one.ty == other.ty
+                && let (Some(mut formats), Some(others)) = (all_formats(one), all_formats(other))
+            {
+                let more: Vec<String> = others.into_iter().filter(|format| !formats.contains(format)).collect();
+                formats.extend(more);
                 add(ColumnProposal { formats, ..one.clone() }, &mut found);
             }
         }
@@ -183,6 +187,28 @@ fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
     };
     found.retain(|column| with_values().filter(|text| text.ty == TEXT).all(|text| may_be(text, column)));
     found
+}
+
+/// The formats of a column of times, those of ISO 8601 included; `None` if they are too many to be listed.
+fn all_formats(column: &ColumnProposal) -> Option<Vec<String>> {
+    match (column.formats.is_empty(), column.ty.as_str()) {
+        (false, _) => Some(column.formats.clone()),
+        (true, "date") => Some(vec![ISO_DATE.to_owned()]),
+        (true, _) => None,
+    }
+}
+
+/// Whether a column of both can't have the formats of both: a value would have two readings, or a format has no pattern.
+fn are_formats_in_conflict(one: &ColumnProposal, other: &ColumnProposal) -> bool {
+    // A day, a month and a year of two digits look alike.
+    let shape = |format: &String| format.replace("%d", "%m").replace("%y", "%m");
+    let is_temporal = matches!(one.ty.as_str(), "date" | "time" | "timestamp" | "timestamptz");
+    let has_values = one.evidence.values > 0 && other.evidence.values > 0;
+    if !is_temporal || !has_values || one.ty != other.ty || one.formats == other.formats {
+        return false;
+    }
+    let (Some(ours), Some(theirs)) = (all_formats(one), all_formats(other)) else { return true };
+    ours.iter().any(|format| theirs.iter().any(|other| format != other && shape(format) == shape(other)))
 }
 
 /// Takes the candidate that rejects the fewest values of all files; text if it rejects too many.
@@ -317,8 +343,15 @@ pub(super) enum Agreement {
 /// Settings that matter only if a file has what they are about.
 const UNDECIDED: [&str; 7] = ["quote", "escape", "comment", "decimal", "width", "ragged_rows", "record_terminator"];
 
-/// Compares the dialects of two files.
+/// Compares the formats of two files: their dialects, and how they write the times of a column.
 pub(super) fn agreement(one: &Sampled, other: &Sampled) -> Agreement {
+    let conflict = |column: &ColumnProposal| {
+        let mut theirs = other.proposal.columns.iter().filter(|theirs| theirs.name == column.name);
+        theirs.any(|theirs| are_formats_in_conflict(column, theirs))
+    };
+    if one.proposal.columns.iter().any(conflict) {
+        return Agreement::Different;
+    }
     let csv = |file: &'_ Sampled| file.proposal.csv.as_object().cloned().unwrap_or_default();
     let (ours, theirs) = (csv(one), csv(other));
     let mut agreement = if has_same_encoding(one, other) { Agreement::Same } else { Agreement::Different };

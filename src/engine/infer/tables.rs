@@ -154,7 +154,9 @@ fn head(store: &dyn ObjectStore, file: &InputFile) -> Result<FileHead, InferErro
     let (head, size) = fetch(store, &file.key, &options)?;
     let proposal = infer_head(&file.key, &head, size, &options)?;
     let settings = FORMAT_SETTINGS.map(|name| proposal.csv.get(name));
-    let format = format!("{:?}", (settings, head.bytes().is_ascii()));
+    let times = proposal.columns.iter().filter(|column| !column.formats.is_empty());
+    let times: Vec<_> = times.map(|column| (&column.name, &column.formats)).collect();
+    let format = format!("{:?}", (settings, head.bytes().is_ascii(), times));
     Ok(FileHead { columns: proposal.columns.iter().map(|column| column.name.to_lowercase()).collect(), format })
 }
 
@@ -237,11 +239,16 @@ fn chosen(group: &Group) -> Vec<&InputFile> {
     all.into_iter().map(|at| &files[at]).collect()
 }
 
-/// The positions of the files of a variant: those that were sampled, and others whose heads have the format of one of them.
+/// The positions of the files of a variant: those that were sampled, and others whose heads have a format that only sampled
+/// files of the variant have.
 fn files_of(variant: &VariantProposal, group: &Group, sampled: &[&str]) -> BTreeSet<usize> {
     let is_ours = |at: &usize| variant.keys.contains(&group.files[*at].key);
     let is_unknown = |at: &usize| !sampled.contains(&group.files[*at].key.as_str());
-    let like_ours = group.formats.values().filter(|members| members.first().is_some_and(is_ours)).flatten().copied();
+    let is_like_ours = |members: &&Vec<usize>| {
+        let mut known = members.iter().filter(|at| !is_unknown(at)).peekable();
+        known.peek().is_some() && known.all(is_ours)
+    };
+    let like_ours = group.formats.values().filter(is_like_ours).flatten().copied();
     (0..group.files.len()).filter(is_ours).chain(like_ours.filter(is_unknown)).collect()
 }
 

@@ -33,6 +33,9 @@ const FILES_MAX = 8;
 /** Rejected rows of a file that are shown, and that the changes are proposed from. */
 const REJECTS_SHOWN = 10;
 const REJECTS_COMPARED = 500;
+/** Other files of the table that are looked at for some to check. */
+const OTHERS_LISTED = 100;
+
 interface Props {
   slug: string;
   table: string;
@@ -195,9 +198,10 @@ function Comparison(props: ComparisonProps) {
     if (!now) return undefined;
     const wanted = { wanted: columns, ignored };
     const misfits = misfitsOf(slug, keys, before.previews);
-    const formats = inferred ? ownFormats(mapping, inferred, misfits, `pipelines/${slug}/`) : [];
+    const [rejected, refused] = rejectedIn(now);
+    const formats = inferred ? ownFormats(mapping, inferred, misfits, `pipelines/${slug}/`, rejected) : [];
     return [
-      ...(inferred ? changesFor(mapping, inferred, ...rejectedIn(now), wanted, formats) : []),
+      ...(inferred ? changesFor(mapping, inferred, rejected, refused, wanted, formats) : []),
       ...(filesOfTable > 1 ? leavingOut(misfits) : []),
     ];
     // The previews of the stored config don't change while the dialog is open.
@@ -225,6 +229,15 @@ function Comparison(props: ComparisonProps) {
         read.map((key) => ({ name: nameOf(key) })),
         after.previews,
       );
+  // The changes are made from some files; others of the table show whether they stay readable.
+  const lineage = useQuery(lineageQuery(slug, table, { limit: OTHERS_LISTED }));
+  const listed = (lineage.data?.sources ?? [])
+    .filter(({ archived }) => !archived)
+    .map(({ key }) => `pipelines/${slug}/${key}`);
+  const others = spread(listed.filter((key) => !keys.includes(key)));
+  const othersNow = usePreviews(slug, table, others, loaded.config, REJECTS_SHOWN);
+  const othersAfter = usePreviews(slug, table, others, config, REJECTS_SHOWN);
+  const harmed = others.filter((_, at) => isWorse(othersNow.previews[at], othersAfter.previews[at]));
   const rowsOut = out.reduce((sum, key) => sum + (before.previews[keys.indexOf(key)]?.counts?.rows_read ?? 0), 0);
   const noneLeft = out.length >= filesOfTable;
   const problem = after.previews.flatMap((one) => one?.problems ?? [])[0];
@@ -310,6 +323,12 @@ function Comparison(props: ComparisonProps) {
           {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
             <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
           )}
+          {harmed.length > 0 && !othersAfter.stale && (
+            <Note tone="bad">
+              With these changes, {harmed.map(nameOf).join(", ")} {harmed.length === 1 ? "is" : "are"} no longer read as
+              now.
+            </Note>
+          )}
           {tooMany && (
             <Note tone="warn">
               {counted(tooMany.rejected, "row")} of {count(tooMany.read)} of the table would be rejected, more than
@@ -321,6 +340,17 @@ function Comparison(props: ComparisonProps) {
       </div>
     </Dialog>
   );
+}
+
+/** The first, the middle and the last. */
+const spread = (keys: readonly string[]): string[] => [
+  ...new Set([keys[0], keys[Math.floor(keys.length / 2)], keys.at(-1)].filter((key) => key !== undefined)),
+];
+
+/** Whether more of a file is rejected than before. */
+function isWorse(before: Previewed | undefined, after: Previewed | undefined): boolean {
+  if (!before || !after || before.failure) return false;
+  return Boolean(after.failure) || (after.counts?.rows_rejected ?? 0) > (before.counts?.rows_rejected ?? 0);
 }
 
 /** Counts rejects by column, and records that aren't rows. */

@@ -202,7 +202,9 @@ describe("a file of another format", () => {
     const csv = { delimiter: ";" };
     const [change, ...others] = ownFormats(table, files(csv), misfits, "pipelines/p/");
     expect(others).toEqual([]);
-    expect(change?.label).toBe("Read b[1].csv in its own format: semicolon-separated, UTF-8, with header");
+    expect(change?.label).toBe(
+      "Read b[1].csv in its own format: semicolon-separated, UTF-8, with header, day as %d.%m.%Y",
+    );
     expect(change?.apply(table).variants).toEqual([
       {
         files: ["t/b[[]1[]].csv"],
@@ -224,6 +226,32 @@ describe("a file of another format", () => {
       { files: ["t/c.csv"], csv: { delimiter: "|" }, columns: [{ name: "cost" }] },
       { csv: { delimiter: ";" } },
     ]);
+  });
+
+  it("with dates in another order gets its own format, and with other dates the column reads both", () => {
+    const dated = (formats: string[]): StoredMapping => ({
+      ...table,
+      variants: [],
+      columns: [
+        { name: "id", type: "int64" },
+        { name: "day", type: "date", ...(formats.length > 0 ? { formats } : {}) },
+      ],
+    });
+    const rejected: RejectedByColumn = new Map([["day", { count: 9, nulls: false }]]);
+    const british = inferred([column("id", "int64"), column("day", "date", { formats: ["%d/%m/%Y"] })]);
+    const found = { ...british, csv: {}, files_read: [{ key: "pipelines/p/t/b.csv" }] as never };
+    const misfit = [{ file: "t/b.csv", why: "" }];
+    const us = dated(["%m/%d/%Y"]);
+    const [own] = ownFormats(us, found, misfit, "pipelines/p/", rejected);
+    expect(own?.apply(us).variants).toEqual([
+      { files: ["t/b.csv"], csv: {}, columns: [{ name: "day", formats: ["%d/%m/%Y"] }] },
+    ]);
+    expect(changesFor(us, found, rejected, 0, asked()).map(({ label }) => label)).toEqual([]);
+    const iso = dated([]);
+    expect(ownFormats(iso, found, misfit, "pipelines/p/", rejected)).toEqual([]);
+    const [more] = changesFor(iso, found, rejected, 0, asked());
+    expect(more?.label).toBe("Read day as %d/%m/%Y, too");
+    expect(more?.apply(iso).columns).toMatchObject([{}, { name: "day", formats: ["%Y-%m-%d", "%d/%m/%Y"] }]);
   });
 
   it("of the table's format is no variant", () => {

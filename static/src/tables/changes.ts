@@ -153,6 +153,44 @@ function missingColumns(mapping: StoredMapping, inferred: Inferred): MappingChan
   ];
 }
 
+/** The format of dates without one. */
+const ISO_DATE = "%Y-%m-%d";
+const isTemporal = (type: unknown): boolean => ["date", "time", "timestamp", "timestamptz"].includes(text(type));
+
+/** The formats of a column of times, that of ISO dates included; undefined if they are too many to be listed. */
+function timeFormats({ type, formats }: { type?: unknown; formats?: unknown }): string[] | undefined {
+  const given = list(formats).map(String);
+  if (given.length > 0) return given;
+  return type === "date" ? [ISO_DATE] : undefined;
+}
+
+/** Whether one column can't have the formats of both: a value would have two readings, or a format has no pattern. */
+function isTimeConflict(column: StoredColumn, found: ColumnProposal): boolean {
+  if (!isTemporal(column.type) || column.type !== found.type) return false;
+  const [ours, theirs] = [timeFormats(column), timeFormats(found)];
+  if (JSON.stringify(list(column.formats)) === JSON.stringify(found.formats ?? [])) return false;
+  // A day, a month and a year of two digits look alike.
+  const shape = (format: string) => format.replace(/%[dy]/g, "%m");
+  return !ours || !theirs || ours.some((one) => theirs.some((other) => one !== other && shape(one) === shape(other)));
+}
+
+/** The change by which a column is read in other formats of times, too. */
+function moreTimes(name: string, column: StoredColumn, found: ColumnProposal): MappingChange[] {
+  const before = timeFormats(column) ?? [];
+  const more = (timeFormats(found) ?? []).filter((format) => !before.includes(format));
+  if (isTimeConflict(column, found) || more.length === 0) return [];
+  const formats = [...before, ...more];
+  return [
+    {
+      id: `reading ${name}`,
+      label: `Read ${name} as ${more.join(" or ")}, too`,
+      why: `${found.evidence.why}; other files keep ${before.join(" or ")}`,
+      proposed: true,
+      apply: (given) => withColumn(given, name, (one) => ({ ...one, formats })),
+    },
+  ];
+}
+
 /** Other readings of columns whose values are rejected. */
 function readings(mapping: StoredMapping, inferred: Inferred, rejected: RejectedByColumn): MappingChange[] {
   const changes: MappingChange[] = [];
@@ -162,6 +200,10 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
     const headers = headersOf(column);
     const found = inferred.columns.find((one) => headers.includes(headerOf(one)));
     if (!trouble || !found) continue;
+    if (isTemporal(column.type) && column.type === found.type) {
+      changes.push(...moreTimes(name, column, found));
+      continue;
+    }
     const reading = readingOf(found);
     const before = Object.fromEntries(READING.filter((one) => one in column).map((one) => [one, column[one]]));
     if (JSON.stringify(reading) !== JSON.stringify(before))
@@ -290,27 +332,38 @@ function columnsOfVariant(mapping: StoredMapping, found: readonly ColumnProposal
   });
 }
 
-/** Variants for files of another format than the mapping has for them. `prefix`: of the pipeline's keys. */
+/**
+ * Variants for files of another format than the mapping has for them. `prefix`: of the pipeline's keys; `rejected`: values that
+ * the mapping rejects in them.
+ */
 export function ownFormats(
   mapping: StoredMapping,
   inferred: Inferred,
   misfits: readonly MisfitFile[],
   prefix: string,
+  rejected: RejectedByColumn = new Map(),
 ): MappingChange[] {
-  return formatsOf(inferred).flatMap(({ keys, csv, columns }) => {
+  return formatsOf(inferred).flatMap(({ keys, csv: found, columns }) => {
+    const hasOtherTimes = columnsOf(mapping).some((column) => {
+      const own = columns.find((one) => headersOf(column).includes(headerOf(one)));
+      return own && rejected.has(text(column.name)) && isTimeConflict(column, own);
+    });
     const files = misfits
       .map(({ file }) => file)
       .filter((file) => keys.includes(`${prefix}${file}`))
       .filter((file) => {
         const now = csvOfFile(mapping, file);
-        return isOtherFormat(csv, isDialect(now) ? now : {});
+        return hasOtherTimes || isOtherFormat(found, isDialect(now) ? now : {});
       });
     const [first] = files;
     if (first === undefined) return [];
+    const now = csvOfFile(mapping, first);
+    const given = isDialect(now) ? now : {};
+    const csv = isOtherFormat(found, given) ? found : given;
     const names = files.map((file) => file.slice(file.lastIndexOf("/") + 1));
     const change: MappingChange = {
       id: `format of ${first}`,
-      label: `Read ${names.join(", ")} in ${files.length === 1 ? "its" : "their"} own format: ${formatText(csv, [])}`,
+      label: `Read ${names.join(", ")} in ${files.length === 1 ? "its" : "their"} own format: ${formatOf(csv, columnsOfVariant(mapping, columns))}`,
       why: "the other files keep theirs",
       proposed: true,
       apply: (given) => {
@@ -321,6 +374,15 @@ export function ownFormats(
     };
     return [change];
   });
+}
+
+/** `comma-separated, UTF-8, with header, day as %d/%m/%Y`. */
+function formatOf(csv: Dialect, columns: readonly StoredColumn[]): string {
+  const times = columns.filter(({ formats }) => list(formats).length > 0);
+  return [
+    formatText(csv, []),
+    ...times.map(({ name, formats }) => `${text(name)} as ${list(formats).join(" or ")}`),
+  ].join(", ");
 }
 
 /** Leaves single files out. */

@@ -170,6 +170,30 @@ fn column_that_formats_read_as_different_types_is_text() {
 }
 
 #[test]
+fn dates_of_several_files_are_read_by_all_their_formats_or_in_variants() {
+    let us = ("a.csv", "id,day\n1,01/31/2024\n2,02/03/2024\n3,02/28/2024\n");
+    let iso = ("b.csv", "id,day\n4,2024-03-31\n5,2024-04-01\n");
+    let both = joined(&[us, iso], 5);
+    let day = &both.proposal.columns[1];
+    assert_eq!((day.ty.as_str(), day.formats.join(" ")), ("date", "%m/%d/%Y %Y-%m-%d".to_owned()));
+    assert!(both.proposal.variants.is_empty());
+    // 02/03/2024 is another day in the other order.
+    let british = ("c.csv", "id,day\n6,31/01/2024\n7,02/03/2024\n");
+    let apart = joined(&[us, british, iso], 7);
+    assert_eq!((type_of(&apart, "day").as_str(), apart.proposal.sample.rows_misfit), ("date", 0));
+    assert_eq!(
+        apart.proposal.mapping()["variants"],
+        serde_json::json!([{
+            "files": ["t/c.csv"], "csv": {}, "columns": [{ "name": "day", "formats": ["%d/%m/%Y"] }]
+        }])
+    );
+    let times =
+        [("a.csv", "id,at\n1,01/31/2024 10:00\n"), ("b.csv", "id,at\n2,2024-01-31T10:00:00\n3,2024-02-01 11:00:00\n")];
+    let times = joined(&times, 3);
+    assert_eq!((type_of(&times, "at").as_str(), times.proposal.variants.len()), ("timestamp", 1));
+}
+
+#[test]
 fn percentages_and_currencies_of_other_formats_are_other_units() {
     for (one, other) in [("10%", "10"), ("$7.00", "7,00 €")] {
         let one = format!("id,x\n1,{one}\n2,{one}\n");

@@ -110,9 +110,10 @@ function useRejected(slug: string, table: Table): number | undefined {
  * The table with the number of rows that its grid shows: tables and rows are separate answers, and a run may publish in
  * between. The older one of both is loaded again.
  */
-function useShownTable(slug: string, listed: Table, { sortText, filterTexts, asOf }: Address): Table {
+function useShownTable(slug: string, listed: Table, { sortText, filterTexts, asOf, tab }: Address): Table {
   const cache = useQueryClient();
-  const isWhole = filterTexts.length === 0 && asOf === undefined;
+  // Without the grid, its last answer may be older than the table.
+  const isWhole = tab === "rows" && filterTexts.length === 0 && asOf === undefined;
   const { data } = useQuery({ ...rowsQuery(slug, listed.name, { sort: sortText, filters: [] }), enabled: false });
   const total = isWhole ? data?.total : undefined;
   useEffect(() => {
