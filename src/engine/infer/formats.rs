@@ -177,6 +177,7 @@ fn agree_on_columns(formats: &mut [FormatGroup]) {
         }
     }
     let mut columns: Vec<Vec<ColumnProposal>> = vec![Vec::new(); formats.len()];
+    let rows: Vec<u64> = formats.iter().map(|format| format.proposal.sample.rows_read).collect();
     let mut partial = false;
     for name in &names {
         let own: Vec<Option<ColumnProposal>> = formats
@@ -190,9 +191,12 @@ fn agree_on_columns(formats: &mut [FormatGroup]) {
             common_readings(&own).unwrap_or_else(|| own.iter().map(|column| column.as_ref().map(as_text)).collect());
         // A format without the column reads it as the first one that has it.
         let lacking = readings.iter().flatten().next().unwrap_or(&first).clone();
-        let lacking = ColumnProposal { evidence: ColumnEvidence::default(), ..lacking };
-        for (columns, (reading, own)) in columns.iter_mut().zip(readings.into_iter().zip(own)) {
-            let mut column = reading.unwrap_or_else(|| lacking.clone());
+        let lacking = |rows: u64| ColumnProposal {
+            evidence: ColumnEvidence { nulls: rows, ..ColumnEvidence::default() },
+            ..lacking.clone()
+        };
+        for ((columns, rows), (reading, own)) in columns.iter_mut().zip(&rows).zip(readings.into_iter().zip(own)) {
+            let mut column = reading.unwrap_or_else(|| lacking(*rows));
             column.nullable = nullable;
             if let Some(own) = own {
                 column.from = own.from;

@@ -90,6 +90,8 @@ pub(super) fn join(sampled: &[&Sampled], deadline: Instant) -> Result<(Proposal,
         column.nullable = all.iter().any(|one| one.nullable) || all.len() < sampled.len();
         proposal.partial |= all.len() < sampled.len();
         join_evidence(column, all);
+        let lacks = |file: &&&Sampled| file.proposal.columns.iter().all(|other| other.name != column.name);
+        column.evidence.nulls += sampled.iter().filter(lacks).map(|file| file.proposal.sample.rows_read).sum::<u64>();
     }
     for at in 0..proposal.columns.len() {
         let all = &by_name[&proposal.columns[at].name];

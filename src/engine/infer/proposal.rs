@@ -247,7 +247,7 @@ pub struct ColumnEvidence {
     pub why: String,
     /// Cells that are not null.
     pub values: u64,
-    /// Cells that the proposed dialect reads as null.
+    /// Cells that the proposed dialect reads as null, and rows of files without the column.
     pub nulls: u64,
     /// Null tokens among its cells, whether proposed or not.
     pub tokens: Vec<TokenCount>,

@@ -104,6 +104,7 @@ fn columns_of_some_files_are_null_in_the_others() {
     let files = [("a.csv", "id,x\n1,10\n2,20\n"), ("b.csv", "id,x,promo\n3,30,yes\n4,40,no\n")];
     let joined = joined(&files, 4);
     assert!(joined.proposal.partial && joined.proposal.columns[2].nullable);
+    assert_eq!((joined.proposal.columns[2].evidence.values, joined.proposal.columns[2].evidence.nulls), (2, 2));
     assert_eq!(joined.proposal.mapping()["missing_columns"], "null");
 }
 
@@ -134,6 +135,7 @@ fn files_of_other_formats_become_variants_of_the_largest() {
         ("decimal(18,2)".to_owned(), "date".to_owned(), "string".to_owned())
     );
     assert_eq!(joined.proposal.sample.rows_confirmed, 6);
+    assert_eq!((joined.proposal.columns[4].evidence.values, joined.proposal.columns[4].evidence.nulls), (2, 4));
     assert_eq!(mapping.get("csv"), None);
     assert_eq!(
         mapping["variants"],

@@ -4,6 +4,7 @@ import { COLUMN_TYPES } from "../../api/rules";
 import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
 import { count, counted, share } from "../../format/number";
+import { strftimeOf } from "../../format/time-pattern";
 import { columnProblems, type DraftColumn } from "./draft";
 import { MessageText } from "../../components/message-text";
 
@@ -209,13 +210,13 @@ function FormatField({
         label={bare ? `Format of ${name}` : "Format"}
         bare={bare ?? false}
         class="mono"
-        hint={bare ? undefined : "For example %d.%m.%Y. Leave empty for ISO 8601."}
-        title="Format of the values, for example %d.%m.%Y. Leave empty for ISO 8601."
+        hint={bare ? undefined : "For example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601."}
+        title="Format of the values, for example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601."
         placeholder="ISO 8601"
         value={first}
         disabled={locked || !column.included}
         onChange={(event) => {
-          const format = event.currentTarget.value.trim();
+          const format = strftimeOf(event.currentTarget.value.trim());
           onChange({ ...column, formats: format === "" ? others : [format, ...others] });
         }}
       />

@@ -1,0 +1,25 @@
+/** Patterns of dates and times as people write them, such as `DD.MM.YYYY`. */
+
+const PART = /^(?:([-./: T,]+)|(YYYY|JJJJ)|(YY|JJ)|(DD|TT)|(HH?)|(MM)|(SS?))/i;
+
+/** The strftime pattern; text that isn't such a pattern, or is strftime already, stays as it is. */
+export function strftimeOf(text: string): string {
+  let rest = text;
+  let made = "";
+  while (rest !== "") {
+    // A T between date and time isn't one of a German day.
+    const found = PART.exec(rest.replace(/^TT/i, "DD"));
+    if (!found) return text;
+    const [part, separator, year, short, day, hour, monthOrMinute] = found;
+    // MM is the minute after an hour, and the month elsewhere.
+    if (separator !== undefined) made += separator;
+    else if (year !== undefined) made += "%Y";
+    else if (short !== undefined) made += "%y";
+    else if (day !== undefined) made += "%d";
+    else if (hour !== undefined) made += "%H";
+    else if (monthOrMinute !== undefined) made += /%H[:.]?$/.test(made) ? "%M" : "%m";
+    else made += "%S";
+    rest = rest.slice(part.length);
+  }
+  return made;
+}
