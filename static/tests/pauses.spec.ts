@@ -27,6 +27,10 @@ test("runs of a pipeline are paused with a reason, wait, and go on when resumed"
   await expect(page.locator("a.run-bar")).toContainText("Waiting: runs are paused");
   await page.goto("/");
   await expect(page.locator('[data-slug="held"]').getByText("paused", { exact: true })).toBeVisible();
+  await page.goto("/settings");
+  const paused = page.getByRole("list", { name: "Paused pipelines" });
+  await expect(paused.getByRole("link", { name: "held", exact: true })).toBeVisible();
+  await expectAccessible(page);
   await page.goto("/p/held/jobs");
   await page.getByRole("button", { name: "Resume runs" }).click();
   await expect(page.getByText(/^Runs were paused/)).toBeHidden();

@@ -86,7 +86,7 @@ test("a renamed pipeline keeps its star", async ({ page, api }) => {
   await page.goto("/");
   await card(page, "ren-before").getByRole("button", { name: "Star this pipeline" }).click();
   await choose(page, "ren-before", "Rename…");
-  await page.getByLabel("Slug").fill("ren-after");
+  await page.getByRole("textbox", { name: "Slug" }).fill("ren-after");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(card(page, "ren-after")).toBeVisible();
   await expect(card(page, "ren-before")).toHaveCount(0);

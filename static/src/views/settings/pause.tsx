@@ -29,7 +29,7 @@ export function PausePart() {
       {paused.length > 0 && (
         <ul class="stack" aria-label="Paused pipelines">
           {paused.map(({ pipeline, since, reason }) => (
-            <li key={pipeline}>
+            <li key={pipeline} class="in-text">
               <Link href={routes.pipeline(pipeline)}>{pipeline}</Link>, paused <Time at={since} />
               {reason && `: ${reason}`}
             </li>
