@@ -1697,7 +1697,7 @@ export interface components {
             values: number;
             /**
              * Format: uint64
-             * @description Cells that the proposed dialect reads as null.
+             * @description Cells that the proposed dialect reads as null, and rows of files without the column.
              */
             nulls: number;
             /** @description Null tokens among its cells, whether proposed or not. */

@@ -203,7 +203,7 @@ fn percentages_and_currencies_of_other_formats_are_other_units() {
         assert_eq!(type_of(&joined(&[("a.csv", &one), ("b.csv", &other)], 4), "x"), "string", "{one}{other}");
     }
     let dollars = [("a.csv", "id,x\n1,$7.00\n2,$8.00\n"), ("b.csv", "id;x\n3;7,50\n4;8,25\n")];
-    assert_eq!(type_of(&joined(&dollars, 4), "x"), "decimal(18,2) $");
+    assert_eq!(type_of(&joined(&dollars, 4), "x"), "decimal(18,2) $,");
 }
 
 /// The separators of a file.
