@@ -149,7 +149,7 @@ test("a file with another date format is read without harm to the others", async
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
   // Either order of day and month would read 03/07/2024: the files get a format of their own.
   await expect(dialog.getByLabel(/^Read .* in their own format: .*, day as .*%d\/%m\/%Y/)).toBeChecked(SLOW);
-  await expect(dialog.getByText("All 4 rows can be read.")).toBeVisible(SLOW);
+  await expect(dialog.getByText("All 4 rows of 2 files can be read.")).toBeVisible(SLOW);
   await expect(dialog.getByText("no longer read as now")).toBeHidden();
   await dialog.getByRole("button", { name: "Save and run" }).click();
   await expect.poll(() => rowsOf(api, "adapt-dates"), SLOW).toBe(6);

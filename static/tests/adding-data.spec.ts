@@ -24,8 +24,11 @@ async function drop(page: Page, files: Record<string, string>): Promise<void> {
     for (const [name, text] of Object.entries(given)) transfer.items.add(new File([text], name));
     return transfer;
   }, files);
-  await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
-  await expect(page.locator(".drop-over")).toBeVisible();
+  // The view may not listen yet.
+  await expect(async () => {
+    await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
+    await expect(page.locator(".drop-over")).toBeVisible({ timeout: 2_000 });
+  }).toPass();
   await page.dispatchEvent("#view", "drop", { dataTransfer: data });
   await expect(page.locator(".drop-over")).toBeHidden();
 }
