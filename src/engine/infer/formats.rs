@@ -6,7 +6,7 @@
 //! Invariant: `sample` and the misfits count what the converter did with the merged mapping in all files.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -170,20 +170,21 @@ fn reads(first: &Sampled, file: &Sampled, deadline: Instant) -> bool {
 
 /// Gives all formats the same columns, each with a type that its files have, or text.
 fn agree_on_columns(formats: &mut [FormatGroup]) {
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut known): (Vec<String>, BTreeSet<String>) = (Vec::new(), BTreeSet::new());
     for column in formats.iter().flat_map(|format| &format.proposal.columns) {
-        if !names.contains(&column.name) {
+        if known.insert(column.name.clone()) {
             names.push(column.name.clone());
         }
     }
+    let by_name: Vec<BTreeMap<String, ColumnProposal>> = formats
+        .iter()
+        .map(|format| format.proposal.columns.iter().map(|column| (column.name.clone(), column.clone())).collect())
+        .collect();
     let mut columns: Vec<Vec<ColumnProposal>> = vec![Vec::new(); formats.len()];
     let rows: Vec<u64> = formats.iter().map(|format| format.proposal.sample.rows_read).collect();
     let mut partial = false;
     for name in &names {
-        let own: Vec<Option<ColumnProposal>> = formats
-            .iter()
-            .map(|format| format.proposal.columns.iter().find(|column| column.name == *name).cloned())
-            .collect();
+        let own: Vec<Option<ColumnProposal>> = by_name.iter().map(|columns| columns.get(name).cloned()).collect();
         let Some(first) = own.iter().flatten().next().cloned() else { continue };
         partial |= own.iter().any(Option::is_none);
         let nullable = own.iter().any(|column| column.as_ref().is_none_or(|column| column.nullable));

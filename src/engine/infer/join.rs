@@ -90,8 +90,11 @@ pub(super) fn join(sampled: &[&Sampled], deadline: Instant) -> Result<(Proposal,
         column.nullable = all.iter().any(|one| one.nullable) || all.len() < sampled.len();
         proposal.partial |= all.len() < sampled.len();
         join_evidence(column, all);
-        let lacks = |file: &&&Sampled| file.proposal.columns.iter().all(|other| other.name != column.name);
-        column.evidence.nulls += sampled.iter().filter(lacks).map(|file| file.proposal.sample.rows_read).sum::<u64>();
+        if all.len() < sampled.len() {
+            let lacks = |file: &&&Sampled| file.proposal.columns.iter().all(|other| other.name != column.name);
+            column.evidence.nulls +=
+                sampled.iter().filter(lacks).map(|file| file.proposal.sample.rows_read).sum::<u64>();
+        }
     }
     for at in 0..proposal.columns.len() {
         let all = &by_name[&proposal.columns[at].name];
@@ -200,13 +203,16 @@ fn all_formats(column: &ColumnProposal) -> Option<Vec<String>> {
     }
 }
 
+fn is_temporal(column: &ColumnProposal) -> bool {
+    matches!(column.ty.as_str(), "date" | "time" | "timestamp" | "timestamptz")
+}
+
 /// Whether a column of both can't have the formats of both: a value would have two readings, or a format has no pattern.
 fn are_formats_in_conflict(one: &ColumnProposal, other: &ColumnProposal) -> bool {
     // A day, a month and a year of two digits look alike.
     let shape = |format: &String| format.replace("%d", "%m").replace("%y", "%m");
-    let is_temporal = matches!(one.ty.as_str(), "date" | "time" | "timestamp" | "timestamptz");
     let has_values = one.evidence.values > 0 && other.evidence.values > 0;
-    if !is_temporal || !has_values || one.ty != other.ty || one.formats == other.formats {
+    if !is_temporal(one) || !has_values || one.ty != other.ty || one.formats == other.formats {
         return false;
     }
     let (Some(ours), Some(theirs)) = (all_formats(one), all_formats(other)) else { return true };
@@ -351,7 +357,7 @@ pub(super) fn agreement(one: &Sampled, other: &Sampled) -> Agreement {
         let mut theirs = other.proposal.columns.iter().filter(|theirs| theirs.name == column.name);
         theirs.any(|theirs| are_formats_in_conflict(column, theirs))
     };
-    if one.proposal.columns.iter().any(conflict) {
+    if one.proposal.columns.iter().filter(|column| is_temporal(column)).any(conflict) {
         return Agreement::Different;
     }
     let csv = |file: &'_ Sampled| file.proposal.csv.as_object().cloned().unwrap_or_default();

@@ -160,7 +160,11 @@ export function namesOfVariant(source: Source, samples: readonly Staged[], keys:
   const sampled = new Set(samples.map(({ name }) => name));
   const own = new Set(samples.filter(({ key }) => keys.includes(key)).map(({ name }) => name));
   const { files, formats } = source;
-  const like = new Set(files.filter(({ name }) => own.has(name)).map((file) => formats?.get(file)));
+  const formatsOf = (isWanted: (name: string) => boolean) =>
+    files.filter(({ name }) => sampled.has(name) && isWanted(name)).map((file) => formats?.get(file));
+  // Where samples that begin alike differ, nothing is known of the others.
+  const others = new Set(formatsOf((name) => !own.has(name)));
+  const like = new Set(formatsOf((name) => own.has(name)).filter((format) => !others.has(format)));
   const isOwn = (file: File) =>
     own.has(file.name) || (!sampled.has(file.name) && formats?.has(file) && like.has(formats.get(file)));
   return files.filter(isOwn).map(({ name }) => name);
