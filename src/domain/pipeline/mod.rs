@@ -141,6 +141,8 @@ impl PartialEq for Variants {
 pub struct SourceFormat<'a> {
     /// The position of the variant; `None`: the mapping's own format.
     pub variant: Option<usize>,
+    /// The variant's `id`.
+    pub id: Option<&'a str>,
     pub csv: &'a Dialect,
     pub columns: &'a [Column],
 }
@@ -461,14 +463,8 @@ impl Mapping {
     /// The format of a variant; the mapping's own for `None`.
     pub fn format_at(&self, variant: Option<usize>) -> SourceFormat<'_> {
         match variant.and_then(|at| self.variants.all.get(at)) {
-            Some(found) => SourceFormat { variant, csv: &found.csv, columns: &found.columns },
-            None => SourceFormat { variant: None, csv: &self.csv, columns: &self.columns },
+            Some(found) => SourceFormat { variant, id: Some(&found.id), csv: &found.csv, columns: &found.columns },
+            None => SourceFormat { variant: None, id: None, csv: &self.csv, columns: &self.columns },
         }
-    }
-
-    /// The `id` of the variant that a source belongs to.
-    pub fn variant_id(&self, source: &str) -> Option<&str> {
-        let variant = self.variants.position(source).and_then(|at| self.variants.all.get(at));
-        variant.map(|variant| variant.id.as_str())
     }
 }

@@ -363,7 +363,7 @@ impl<'a> OpenSource<'a> {
             skipped_bytes: end.skipped_bytes,
             blank_lines: end.blank_lines,
             extra_columns: layout.extra.clone(),
-            variant: conversion.mapping.variant_id(&source.key).map(str::to_owned),
+            variant: conversion.mapping.format_at(layout.variant).id.map(str::to_owned),
         };
         let _ = sender.send(Ok(Piece::End(Box::new(end))));
         Ok(())

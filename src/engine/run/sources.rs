@@ -73,7 +73,7 @@ pub(super) fn changes(
     let (mut seen, mut added) = (0, 0);
     let listing = lake.sources(mapping)?.inspect(|_| seen += 1).map(|source| {
         let source = source?;
-        Ok(ListedSource { variant: Some(mapping.variant_id(&source.key).map(str::to_owned)), ..source })
+        Ok(ListedSource { variant: Some(mapping.format_of(&source.key).id.map(str::to_owned)), ..source })
     });
     let (mut found, mut missing) = (SourceChanges::default(), Vec::new());
     let keeps = mapping.when_removed == WhenRemoved::KeepRows;

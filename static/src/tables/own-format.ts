@@ -1,5 +1,4 @@
 /** Files to upload whose format differs from their table's: the config gets variants for them before they are sent. */
-import { api, ask } from "../api/client";
 import { loadConfig, type StoredMapping } from "../api/config";
 import type { Inferred } from "../api/types";
 import { split } from "../format/delimited";
@@ -7,7 +6,7 @@ import { readHead } from "../uploads/file-head";
 import { csvOf } from "../uploads/parts";
 import { firstLines } from "../uploads/sample";
 import type { KeyedPart } from "../uploads/send";
-import { release, stage, type Staged } from "../uploads/staging";
+import { csvOfSample, inferSamples, release, stage, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, ownFormats } from "./changes";
 import { isDialect, itemOf } from "./dialect";
@@ -63,11 +62,7 @@ export class OwnFormats {
         (one) => void samples.push(one),
         () => undefined,
       );
-      const [first, ...others] = samples;
-      if (!first) return undefined;
-      const query = { key: first.key, also: others.map(({ key }) => key) };
-      const path = { pipeline: first.slug };
-      return new OwnFormats(samples, await ask(api.POST("/api/p/{pipeline}/infer", { params: { path, query } })));
+      return new OwnFormats(samples, await inferSamples(samples));
     } finally {
       for (const one of samples) void release(one);
     }
@@ -75,9 +70,8 @@ export class OwnFormats {
 
   /** The `csv` object for a file; undefined if it has no format of its own. */
   csvOf({ name }: File): unknown {
-    const key = this.samples.find((one) => one.name === name)?.key;
-    if (key === undefined) return undefined;
-    return (this.inferred.variants ?? []).find(({ keys }) => keys.includes(key))?.csv ?? this.inferred.csv;
+    const sample = this.samples.find((one) => one.name === name);
+    return sample && csvOfSample(this.inferred, sample);
   }
 
   /** The mapping with variants for the files that are sent as `parts`. */

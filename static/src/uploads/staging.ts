@@ -7,6 +7,7 @@
 import { api, ask, sendRaw } from "../api/client";
 import { newDraft } from "../api/drafts";
 import { ApiFailure } from "../api/failure";
+import type { Inferred } from "../api/types";
 import { persisted } from "../browser/persisted";
 import { uploadOnce } from "./upload-once";
 import { nameOf, pipelineOf } from "./keys";
@@ -190,6 +191,18 @@ export async function stagePiece(
   await uploadOnce(key, new Blob([file.slice(0, head), bytes.slice(start, Math.max(start, until))]), () => undefined);
   return { ...staged, key, piece, whole: false };
 }
+
+/** The service's proposal for one table of all samples. @throws ApiFailure */
+export async function inferSamples(samples: readonly Staged[]): Promise<Inferred> {
+  const [first, ...others] = samples;
+  if (!first) throw new Error("nothing is staged");
+  const query = { key: first.key, also: others.map(({ key }) => key) };
+  return await ask(api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }));
+}
+
+/** The proposed `csv` object for a sample. */
+export const csvOfSample = ({ csv, variants = [] }: Inferred, { key }: Staged): unknown =>
+  variants.find(({ keys }) => keys.includes(key))?.csv ?? csv;
 
 /** Deletes a sample. A failure is left to the next sweep. */
 export async function release(staged: Staged): Promise<void> {

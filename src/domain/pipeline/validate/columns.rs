@@ -104,7 +104,7 @@ pub(super) fn resolve(
     columns
 }
 
-/// The columns as the files of a variant have them. `documents`: the mapping's, of which `columns` were made.
+/// The columns as the files of a variant have them. `columns`: those of the mapping, resolved from `documents`.
 pub(super) fn resolve_variant(
     documents: &[ColumnDocument],
     columns: &[Column],

@@ -102,8 +102,20 @@ interface Props {
   onChange: (item: string, value: unknown) => void;
 }
 
+/** A format as one line that opens. */
+export function FormatDetails({ title, line, ...step }: Props & { title: string; line: string }) {
+  return (
+    <details class="new-format">
+      <summary>
+        <strong>{title}</strong> <span class="secondary">{line}</span>
+      </summary>
+      <FormatStep {...step} />
+    </details>
+  );
+}
+
 /** Detected CSV settings with their evidence. */
-export function FormatStep({ inferred, complete, dialect, locked, busy, counts = true, onChange }: Props) {
+function FormatStep({ inferred, complete, dialect, locked, busy, counts = true, onChange }: Props) {
   const { findings, sample } = inferred;
   const found = new Set(findings.map(({ item }) => item));
   const silent = ALWAYS.filter((item) => !found.has(item)).map((item): Finding => ({

@@ -1,12 +1,21 @@
 /** Stages samples of a source for the service and infers a proposal. */
 import { useEffect, useRef } from "preact/hooks";
 import { signal, useSignal, type Signal } from "@preact/signals";
-import { api, ask } from "../../api/client";
 import { ofFiles } from "../../api/drafts";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
 import { nameOf } from "../../uploads/keys";
-import { keepAlive, release, stage, stagePiece, sweep, type Source, type Staged } from "../../uploads/staging";
+import {
+  csvOfSample,
+  inferSamples,
+  keepAlive,
+  release,
+  stage,
+  stagePiece,
+  sweep,
+  type Source,
+  type Staged,
+} from "../../uploads/staging";
 
 export type Proposal =
   | { phase: "staging"; sent: number; total: number }
@@ -93,8 +102,7 @@ class Work {
 
   /** Pieces of the files that are larger than their samples, and the end of the first file. */
   private async pieces(samples: Staged[], inferred: Inferred): Promise<[Staged[], Staged | undefined]> {
-    const { csv, sample, variants = [] } = inferred;
-    const csvOf = ({ key }: Staged) => variants.find(({ keys }) => keys.includes(key))?.csv ?? csv;
+    const { sample } = inferred;
     const files = this.source.kind === "files" ? this.source.files : [];
     const fileOf = (staged: Staged) => files.find(({ name }) => name === staged.name);
     const made: Staged[] = [];
@@ -105,7 +113,7 @@ class Work {
       if (!file || (staged.whole && !isShown)) continue;
       for (const piece of staged.whole ? (["end"] as const) : (["middle", "end"] as const)) {
         // Pieces are a help; without them the rest is as good.
-        const one = await stagePiece(file, staged, piece, csvOf(staged)).catch(() => undefined);
+        const one = await stagePiece(file, staged, piece, csvOfSample(inferred, staged)).catch(() => undefined);
         if (!one) continue;
         this.keep(one);
         if (!staged.whole) made.push(one);
@@ -132,15 +140,7 @@ class Work {
   }
 }
 
-async function proposed(samples: Staged[]): Promise<Inferred> {
-  const [first, ...others] = samples;
-  if (!first) throw new Error("nothing is staged");
-  const query = { key: first.key, also: others.map(({ key }) => key) };
-  const inferred = await ask(
-    api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }),
-  );
-  return withNames(inferred, samples);
-}
+const proposed = async (samples: Staged[]): Promise<Inferred> => withNames(await inferSamples(samples), samples);
 
 /** The proposal with the names of the files in its texts, in place of their samples'. */
 export function withNames(inferred: Inferred, samples: readonly Pick<Staged, "key" | "name">[]): Inferred {

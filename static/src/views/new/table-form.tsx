@@ -18,7 +18,7 @@ import {
   type DraftColumn,
   type DraftVariant,
 } from "./draft";
-import { formatLine, FormatStep } from "./format";
+import { FormatDetails, formatLine } from "./format";
 import { linesBeforeHeader } from "../../uploads/file-head";
 import { firstLines } from "./first-lines";
 import { TableNaming } from "./naming";
@@ -214,45 +214,36 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
             in its own format.
           </Note>
         )}
-        <details class="new-format">
-          <summary>
-            <strong>Detected format</strong>{" "}
-            <span class="secondary">
-              {draft.variants.length > 0 && `${filesText(samples.filter(isOfTable).map(({ name: of }) => of))}: `}
-              {formatLine(inferred, draft.dialect, complete, samples.filter(isOfTable))}
-            </span>
-          </summary>
-          <FormatStep
-            inferred={inferred}
-            complete={complete}
-            dialect={draft.dialect}
-            locked={locked}
-            busy={cutting}
-            onChange={change}
-          />
-        </details>
+        <FormatDetails
+          title="Detected format"
+          line={
+            (draft.variants.length > 0 ? `${filesText(samples.filter(isOfTable).map(({ name: of }) => of))}: ` : "") +
+            formatLine(inferred, draft.dialect, complete, samples.filter(isOfTable))
+          }
+          inferred={inferred}
+          complete={complete}
+          dialect={draft.dialect}
+          locked={locked}
+          busy={cutting}
+          onChange={change}
+        />
         {draft.variants.map((variant, at) => {
           const proposed = inferred.variants?.[at];
           const own = { ...inferred, csv: proposed?.csv, findings: proposed?.findings ?? [] };
           const marks = samples.filter(({ key }) => variant.keys.includes(key));
           return (
-            <details key={variant.keys[0]} class="new-format">
-              <summary>
-                <strong>Other format</strong>{" "}
-                <span class="secondary">
-                  {filesText(namesOfVariant(source, samples, variant.keys))}: {formatText(variant.dialect, marks)}
-                </span>
-              </summary>
-              <FormatStep
-                inferred={own}
-                complete={complete}
-                dialect={variant.dialect}
-                locked={locked}
-                busy={false}
-                counts={false}
-                onChange={(item, value) => changeVariant(at, item, value)}
-              />
-            </details>
+            <FormatDetails
+              key={variant.keys[0]}
+              title="Other format"
+              line={`${filesText(namesOfVariant(source, samples, variant.keys))}: ${formatText(variant.dialect, marks)}`}
+              inferred={own}
+              complete={complete}
+              dialect={variant.dialect}
+              locked={locked}
+              busy={false}
+              counts={false}
+              onChange={(item, value) => changeVariant(at, item, value)}
+            />
           );
         })}
       </Section>
