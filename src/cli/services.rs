@@ -1,15 +1,16 @@
 //! Opens the stores named by the environment.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::adapters::aws::SqsQueue;
 use crate::adapters::counted::CountedStore;
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::iceberg::RestCatalog;
-use crate::adapters::redis::{RedisKv, RedisOptions};
+use crate::adapters::redis::{ClientIdentity, RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
-use crate::config::{CatalogConfig, KvConfig, ObjectStoreConfig, StoreEndpoint, WorkerConfig};
+use crate::config::{CatalogConfig, ClientCertificate, KvConfig, ObjectStoreConfig, StoreEndpoint, WorkerConfig};
 use crate::ports::{EventQueue, IcebergCatalog, Kv, ObjectStore};
 use crate::runtime::Clock;
 use crate::runtime::SystemClock;
@@ -86,11 +87,18 @@ pub fn open_catalog(
 /// Same as for [`Services::open`].
 pub fn open_kv(kv: &KvConfig, objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>, String> {
     match kv {
-        KvConfig::Redis(url) => {
-            let mut options = RedisOptions::new(url.reveal());
+        KvConfig::Redis(redis) => {
+            let mut options = RedisOptions::new(redis.url.reveal());
+            let pem =
+                |name: &str, file: &Path| std::fs::read(file).map_err(|e| format!("{name} `{}`: {e}", file.display()));
             if let Some(file) = &objects.network.ca_file {
-                let pem = std::fs::read(file).map_err(|e| format!("SVC_CA_FILE `{}`: {e}", file.display()))?;
-                options.ca_pem = Some(pem);
+                options.ca_pem = Some(pem("SVC_CA_FILE", file)?);
+            }
+            if let Some(ClientCertificate { chain, key }) = &redis.certificate {
+                options.client = Some(ClientIdentity {
+                    chain_pem: pem("KV_CLIENT_CERT_FILE", chain)?,
+                    key_pem: pem("KV_CLIENT_KEY_FILE", key)?,
+                });
             }
             Ok(Arc::new(RedisKv::open(&options).map_err(|e| format!("KV_URL: {e}"))?))
         }

@@ -12,21 +12,68 @@ use super::values::absolute_path;
 /// `KV_URL`, required. May come from a file, since it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KvConfig {
-    /// `redis://…`, `rediss://…` or the same with `+sentinel`, the whole URL.
-    Redis(Secret),
+    Redis(RedisConfig),
     /// `sqlite:///…`: a file of this machine.
     Sqlite(PathBuf),
 }
 
+/// A Redis server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RedisConfig {
+    /// `redis://…`, `rediss://…` or the same with `+sentinel`, the whole URL.
+    pub url: Secret,
+    /// What the server knows this client by, in addition to the password; with TLS only.
+    pub certificate: Option<ClientCertificate>,
+}
+
+/// PEM files of a client's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// `KV_CLIENT_CERT_FILE`: the certificate, and those of the authorities between it and the server's.
+    pub chain: PathBuf,
+    /// `KV_CLIENT_KEY_FILE`: its private key.
+    pub key: PathBuf,
+}
+
 impl Default for KvConfig {
     fn default() -> Self {
-        Self::Redis(Secret::default())
+        Self::Redis(RedisConfig::default())
     }
 }
 
+const CLIENT_CHAIN: Var = Var("KV_CLIENT_CERT_FILE", "client certificate for Redis, PEM");
+const CLIENT_KEY: Var = Var("KV_CLIENT_KEY_FILE", "key of the client certificate for Redis, PEM");
+
 impl KvConfig {
     pub(super) fn read(reader: &VariableReader<'_>) -> Self {
-        reader.required_secret(Var("KV_URL", "URL of the key-value store"), parse)
+        let kv = reader.required_secret(Var("KV_URL", "URL of the key-value store"), parse);
+        let chain = reader.optional(CLIENT_CHAIN, absolute_path);
+        let key = reader.optional(CLIENT_KEY, absolute_path);
+        let path = |file: &PathBuf| file.display().to_string();
+        let certificate = match (chain, key) {
+            (None, None) => return kv,
+            (Some(chain), Some(key)) => ClientCertificate { chain, key },
+            (Some(chain), None) => {
+                reader.malformed(CLIENT_CHAIN, &path(&chain), "KV_CLIENT_KEY_FILE, too");
+                return kv;
+            }
+            (None, Some(key)) => {
+                reader.malformed(CLIENT_KEY, &path(&key), "KV_CLIENT_CERT_FILE, too");
+                return kv;
+            }
+        };
+        match kv {
+            Self::Redis(redis) if redis.url.reveal().starts_with("rediss") => {
+                Self::Redis(RedisConfig { certificate: Some(certificate), ..redis })
+            }
+            // A missing URL is reported by itself.
+            Self::Redis(redis) if redis.url.reveal().is_empty() => Self::Redis(redis),
+            other => {
+                let expected = "none, since KV_URL is not `rediss://…` or `rediss+sentinel://…`";
+                reader.malformed(CLIENT_CHAIN, &path(&certificate.chain), expected);
+                other
+            }
+        }
     }
 }
 
@@ -39,7 +86,10 @@ fn parse(text: &str) -> Result<KvConfig, Expected> {
     if let Some(path) = text.strip_prefix("sqlite://") {
         return absolute_path(path).map(KvConfig::Sqlite).map_err(|_| expected());
     }
-    if is_redis(text) { Ok(KvConfig::Redis(Secret::new(text))) } else { Err(expected()) }
+    if !is_redis(text) {
+        return Err(expected());
+    }
+    Ok(KvConfig::Redis(RedisConfig { url: Secret::new(text), certificate: None }))
 }
 
 fn is_redis(text: &str) -> bool {

@@ -26,7 +26,7 @@ pub use catalog::{CatalogAccess, CatalogConfig, OAUTH_SCOPE_DEFAULT};
 pub use env::{Environment, WithWarnings};
 pub use error::{EXIT_STATUS, EnvironmentError, Fault};
 pub use events::{EventQueueConfig, EventsConfig};
-pub use kv::KvConfig;
+pub use kv::{ClientCertificate, KvConfig, RedisConfig};
 pub use logging::{LogConfig, LogFormat, LogLevel};
 pub use network::{DirectHost, NetworkConfig, shown_proxy};
 pub use notify::{MailRoute, MailTls, NotifyConfig, NotifyRoute, NotifyTarget};

@@ -90,7 +90,7 @@ test("files of two shapes become two tables of one pipeline", async ({ page }) =
     "people.csv": "name,age\nAnn,30\nBob,40\n",
   });
   await expect(page.getByText("The files differ in their columns, so they become 2 tables.")).toBeVisible();
-  await page.getByLabel("Slug").fill("in-shapes");
+  await page.getByLabel("URL name").fill("in-shapes");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-shapes\/data\/sales/, SLOW);
   expect([await rowsOf(page, "in-shapes", "sales"), await rowsOf(page, "in-shapes", "people")]).toEqual([8, 2]);
@@ -118,7 +118,7 @@ test("months in other formats become one table, each file read in its own", asyn
     page.getByText("shop 2024-03.csv: semicolon-separated, UTF-8, header in line 4, decimal comma"),
   ).toBeVisible();
   await expectAccessible(page);
-  await page.getByLabel("Slug").fill("in-formats");
+  await page.getByLabel("URL name").fill("in-formats");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-formats\/data\/shop/, SLOW);
   const sql = "SELECT count(*), sum(price)::VARCHAR, count(DISTINCT month(day)), count(code) FROM shop";
@@ -207,7 +207,7 @@ test("a spreadsheet says what to do, and a zip of CSVs is opened", async ({ page
     .getByLabel("CSV files")
     .setInputFiles({ name: "all.zip", mimeType: "application/zip", buffer: Buffer.from(zip) });
   await expect(page.getByText("data-may.csv").first()).toBeVisible();
-  await page.getByLabel("Slug").fill("in-zip", SLOW);
+  await page.getByLabel("URL name").fill("in-zip", SLOW);
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-zip\/data\//, SLOW);
 });
@@ -297,7 +297,7 @@ test("a header below lines of text is found, and its line can be changed", async
   await expect(grid.getByRole("columnheader", { name: /^day/ })).toHaveCount(0, SLOW);
   await before.fill("3");
   await before.blur();
-  await page.getByLabel("Slug").fill("in-titled");
+  await page.getByLabel("URL name").fill("in-titled");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-titled\/data\/titled/, SLOW);
   expect(await rowsOf(page, "in-titled", "titled")).toBe(9);
@@ -312,7 +312,7 @@ test("a name that the header has twice is said, and the second column can be ren
   });
   await expect(page.getByText(/the name amount is not unique\. Rename them below\./)).toBeVisible(SLOW);
   await page.getByLabel("Name of column 3").fill("amount_net");
-  await page.getByLabel("Slug").fill("in-twice");
+  await page.getByLabel("URL name").fill("in-twice");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/in-twice\/data\/twice/, SLOW);
   await expect(page.getByRole("columnheader", { name: /amount_net/ })).toBeVisible(SLOW);

@@ -165,6 +165,33 @@ test("a panel is edited by the builder, and a parameter from a column filters th
   await drawn(page, "chart");
 });
 
+test("a pivot table and a grouped table are made by clicks, with written times and a title", async ({ page, api }) => {
+  await api.pipeline("build-pivot", config, { "sales.csv": CSV });
+  await page.goto("/p/build-pivot/data/sales?chart=1");
+  await page.getByRole("combobox", { name: "Chart" }).selectOption("Pivot table");
+  await page.getByLabel("Time unit").selectOption("Month");
+  await page.getByLabel("Columns", { exact: true }).selectOption("shop");
+  const shown = page.getByRole("region", { name: "Total amount per month by shop, scrolls" });
+  await expect(shown.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
+  await expect(shown.getByRole("rowheader").first()).toHaveText(/^[A-Z][a-z]{2} 2\d{3}$/);
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Add chart to dashboard" }).click();
+  const adding = page.getByRole("dialog", { name: "Add chart to dashboard" });
+  await adding.getByLabel("Title of the dashboard").fill("Shops");
+  await adding.getByRole("button", { name: "Add panel" }).click();
+  await expect(page).toHaveURL(/\/edit$/);
+  const made = page.getByRole("region", { name: "Total amount per month by shop, scrolls" });
+  await expect(made.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
+
+  await page.getByRole("button", { name: "Edit Total amount per month by shop" }).click();
+  const dialog = page.getByRole("dialog", { name: "Edit Total amount per month by shop" });
+  await dialog.getByRole("combobox", { name: "Chart" }).selectOption("Table");
+  await dialog.getByRole("button", { name: "Apply" }).click();
+  const grid = page.getByRole("grid", { name: "Total amount per month by shop" });
+  await expect(grid.getByRole("columnheader", { name: "Total amount" })).toBeVisible();
+  await expect(grid.getByRole("gridcell", { name: /^[A-Z][a-z]{2} 2\d{3}$/ }).first()).toBeVisible();
+});
+
 test("a range of days filters a chart, and one that can't be read says why", async ({ page, api }) => {
   await api.pipeline("build-filter", config, { "sales.csv": CSV });
   await page.goto("/p/build-filter/data/sales");

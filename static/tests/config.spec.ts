@@ -380,10 +380,10 @@ test("a pipeline is renamed, and deleted after its slug is typed", async ({ page
   await opened(page, "config-old");
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Rename…" }).click();
-  await page.getByLabel("Slug").fill("config-taken");
+  await page.getByLabel("URL name").fill("config-taken");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(page.getByRole("alert")).toContainText("Choose another name.");
-  await page.getByLabel("Slug").fill("config-new");
+  await page.getByLabel("URL name").fill("config-new");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(page).toHaveURL(/\/p\/config-new\/config/);
   await expect(page.getByRole("textbox", { name: "Config of config-new" })).toContainText('"version"');

@@ -33,6 +33,18 @@ test("a failed run shows cause, position and advice, and succeeds once the confi
   await expect(why).toBeVisible();
 });
 
+test("a run that is started beside a failed job takes its place", async ({ page, api }) => {
+  await api.pipeline("job-next", config("n"), { "a.csv": "m\n1\n2\n" });
+  await page.goto("/p/job-next/jobs");
+  await expect(newest(page)).toContainText("header mismatch");
+  await newest(page).getByRole("link").click();
+  await expect(page.getByRole("region", { name: "Failure" })).toBeVisible();
+  await api.put("/api/p/job-next/config", config("m"));
+  await page.getByRole("button", { name: "Run", exact: true }).first().click();
+  await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
+  await expect(page.getByRole("region", { name: "Failure" })).toHaveCount(0);
+});
+
 test("a config problem links to its position in the config", async ({ page, api }) => {
   await api.pipeline("job-pointer", config("n", { columns: [column("n", "int3")] }), {});
   await page.goto("/p/job-pointer/jobs");

@@ -177,7 +177,7 @@ test("a wizard for many columns with long names has nothing out of reach", async
   expect(await cutOff(page)).toEqual([]);
   expect(await tooSmall(page)).toEqual([]);
   const foot = page.locator(".new-foot");
-  await page.getByLabel("Slug").scrollIntoViewIfNeeded();
+  await page.getByLabel("URL name").scrollIntoViewIfNeeded();
   await page.mouse.wheel(0, 20_000);
   await expect
     .poll(async () => Math.round(((await foot.boundingBox())?.y ?? 0) + ((await foot.boundingBox())?.height ?? 0)))

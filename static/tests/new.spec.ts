@@ -37,7 +37,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("zwölf");
     await page.getByLabel("Name of Kunde").fill("customer");
     await page.getByLabel("Rejected rows allowed").selectOption({ label: "up to 10% of the rows" });
-    await page.getByLabel("Slug").fill("orders-hard");
+    await page.getByLabel("URL name").fill("orders-hard");
     await expectAccessible(page);
     await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/orders-hard\/data\/bestellungen\?chart=1/, { timeout: 60_000 });
@@ -80,7 +80,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByText("All 6 rows of 3 files can be read.")).toBeVisible({ timeout: 30_000 });
     await expect(page.getByText("last rows starting with “Total” skipped")).toBeVisible();
     await page.getByLabel("Table", { exact: true }).fill("sales");
-    await page.getByLabel("Slug").fill("three-files");
+    await page.getByLabel("URL name").fill("three-files");
     await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/three-files\/data\/sales/, { timeout: 60_000 });
     const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/three-files/tables/sales/rows?limit=10");
@@ -97,7 +97,7 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByText(/broken\.csv is a PDF/)).toBeVisible();
     await page.getByRole("button", { name: /people/ }).click();
     await page.getByLabel("Create this table from people.csv").uncheck();
-    await page.getByLabel("Slug").fill("only-orders");
+    await page.getByLabel("URL name").fill("only-orders");
     await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/only-orders\/data\/orders/, { timeout: 60_000 });
     const { tables } = await api.get<{ tables: { name: string }[] }>("/api/p/only-orders/tables");
@@ -124,11 +124,11 @@ test.describe("a pipeline from a CSV", () => {
     await page.goto("/new");
     await choose(page, "taken.csv", "a,b\n1,2\n");
     await ready(page);
-    await page.getByLabel("Slug").fill("taken-slug");
+    await page.getByLabel("URL name").fill("taken-slug");
     await page.getByLabel("Name of a", { exact: true }).fill("renamed");
     await api.post("/api/pipelines", { slug: "taken-slug", template: "blank" });
     await page.getByRole("button", { name: "Create pipeline" }).click();
-    await expect(page.getByText("A pipeline named taken-slug already exists. Choose another slug.")).toBeVisible();
+    await expect(page.getByText("A pipeline named taken-slug already exists. Choose another URL name.")).toBeVisible();
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
   });
 
@@ -163,7 +163,7 @@ test.describe("a pipeline from a CSV", () => {
   test("can start from a file in the lake", async ({ page, api }) => {
     await api.upload("incoming/stock.csv", "item,count\nscrew,5\nnut,7\n");
     await page.goto("/new?key=incoming/stock.csv");
-    await page.getByLabel("Slug").fill("stock-lake");
+    await page.getByLabel("URL name").fill("stock-lake");
     await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/stock-lake\/data\/stock/, { timeout: 60_000 });
     const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/stock-lake/tables");

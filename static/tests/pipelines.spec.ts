@@ -64,7 +64,7 @@ test("an empty pipeline gets its slug from its title, and a taken slug is refuse
   };
   await open();
   await page.getByRole("textbox", { name: "Title" }).fill("Daily sales (EU)");
-  await expect(page.getByRole("textbox", { name: "Slug" })).toHaveValue("daily-sales-eu");
+  await expect(page.getByRole("textbox", { name: "URL name" })).toHaveValue("daily-sales-eu");
   await page.getByRole("button", { name: "Create" }).click();
   await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
   await expect(page.getByRole("heading", { name: "Daily sales (EU)", exact: true })).toBeVisible();
@@ -72,10 +72,10 @@ test("an empty pipeline gets its slug from its title, and a taken slug is refuse
   await page.goto("/");
   await expect(card(page, "daily-sales-eu")).toContainText("no runs yet");
   await open();
-  await page.getByRole("textbox", { name: "Slug" }).fill("daily-sales-eu");
+  await page.getByRole("textbox", { name: "URL name" }).fill("daily-sales-eu");
   await expect(page.getByRole("alert")).toHaveText("daily-sales-eu is taken.");
   await expect(page.getByRole("button", { name: "Create" })).toBeDisabled();
-  await page.getByRole("textbox", { name: "Slug" }).fill("Sales!");
+  await page.getByRole("textbox", { name: "URL name" }).fill("Sales!");
   await expect(page.getByRole("alert")).toContainText("“S” isn't allowed");
   await expectAccessible(page);
 });
@@ -86,7 +86,7 @@ test("a renamed pipeline keeps its star", async ({ page, api }) => {
   await page.goto("/");
   await card(page, "ren-before").getByRole("button", { name: "Star this pipeline" }).click();
   await choose(page, "ren-before", "Rename…");
-  await page.getByRole("textbox", { name: "Slug" }).fill("ren-after");
+  await page.getByRole("textbox", { name: "URL name" }).fill("ren-after");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(card(page, "ren-after")).toBeVisible();
   await expect(card(page, "ren-before")).toHaveCount(0);
@@ -119,10 +119,10 @@ test("a slug that the service refuses is reported at its field", async ({ page, 
   await api.post("/api/pipelines", { slug: "taken-b" });
   await page.goto("/");
   await choose(page, "taken-a", "Rename…");
-  await page.getByLabel("Slug").fill("taken-b");
+  await page.getByLabel("URL name").fill("taken-b");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(page.getByRole("alert")).toContainText("taken-b");
-  await expect(page.getByLabel("Slug")).toHaveValue("taken-b");
+  await expect(page.getByLabel("URL name")).toHaveValue("taken-b");
 });
 
 test("deleting lists what is lost and requires the slug", async ({ page, api }) => {
@@ -156,7 +156,7 @@ test("renaming and deleting wait for a run in progress", async ({ page, api, wat
   await page.goto("/");
   await choose(page, "busy", "Rename…");
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Slug").fill("busy-after");
+  await dialog.getByLabel("URL name").fill("busy-after");
   await dialog.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(dialog.getByText("A run is in progress. The pipeline will be renamed when the run ends.")).toBeVisible();
   await expect(card(page, "busy-after")).toBeVisible();
@@ -193,7 +193,7 @@ test("an export can be imported under another slug, and an invalid archive chang
   await page
     .getByLabel("Archive", { exact: true })
     .setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
-  await page.getByRole("textbox", { name: "Slug" }).fill("exp-again");
+  await page.getByRole("textbox", { name: "URL name" }).fill("exp-again");
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page).toHaveURL(/\/p\/exp-again$/);
   const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/exp-again/tables");

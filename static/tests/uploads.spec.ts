@@ -42,11 +42,44 @@ test("several plain and compressed files uploaded together become one table", as
       file("people-3.csv.zst", zstd(csv(90, 120))),
     ]);
   await expect(page.getByText("people-1.csv and 2 more files")).toBeVisible(SLOW);
-  await page.getByLabel("Slug").fill("up-packed");
+  await page.getByLabel("URL name").fill("up-packed");
   await page.getByLabel("Table", { exact: true }).fill("people");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/up-packed\/data\/people\?chart=1/, SLOW);
   expect(await rowsOf(page, "up-packed", "people")).toEqual([120, 120, 119]);
+});
+
+test("a file is left out of a choice of several, and the panel goes once everything is loaded and seen", async ({
+  page,
+}) => {
+  await page.goto("/new");
+  await page
+    .getByLabel("CSV files")
+    .setInputFiles([
+      file("north-1.csv", csv(0, 50)),
+      file("north-1 v2.csv", csv(0, 60)),
+      file("north-2.csv", csv(60, 90)),
+    ]);
+  await expect(page.getByText("north-1 v2.csv looks like another version of north-1.csv.")).toBeVisible(SLOW);
+  await page.getByRole("button", { name: "Leave out north-1.csv" }).first().click();
+  await expect(page.getByText("north-1 v2.csv and 1 more file")).toBeVisible(SLOW);
+  await expect(page.getByText("looks like another version")).toHaveCount(0);
+  await page.getByText("Show files").click();
+  await expect(page.getByRole("button", { name: /^Leave out / })).toHaveCount(2);
+  await page.getByLabel("URL name").fill("up-left");
+  await page.getByLabel("Table", { exact: true }).fill("people");
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/up-left\/data\/people\?chart=1/, SLOW);
+  expect(await rowsOf(page, "up-left", "people")).toEqual([90, 90, 89]);
+
+  const choosing = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload", exact: true }).click();
+  await (await choosing).setFiles([file("north-3.csv", csv(95, 99))]);
+  await page.getByRole("dialog", { name: "Add north-3.csv" }).getByRole("button", { name: "Upload" }).click(SLOW);
+  const panel = page.getByRole("region", { name: "Uploads" });
+  await expect(panel).toContainText("4 rows loaded into people", SLOW);
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await expect(panel).toHaveCount(0);
 });
 
 test("a folder is uploaded with its subfolders, without system files", async ({ page, api }) => {
@@ -108,7 +141,7 @@ test("a session that expires during an upload is renewed in place, and the uploa
   await page.goto("/new");
   const parts = Array.from({ length: 8 }, (_, at) => file(`part-${at}.csv`, csv(at * 10, at * 10 + 10)));
   await page.getByLabel("CSV files").setInputFiles(parts);
-  await page.getByLabel("Slug").fill("up-session", SLOW);
+  await page.getByLabel("URL name").fill("up-session", SLOW);
   await page.getByLabel("Table", { exact: true }).fill("parts");
   await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page.getByText(/3 of 8 files/).first()).toBeVisible();

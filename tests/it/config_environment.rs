@@ -299,7 +299,30 @@ fn malformed_queue_url_is_rejected_and_not_shown() {
         assert!(!error.to_string().contains("hush"), "{error}");
     }
     for url in ["redis://host", "rediss://u:p@host:6380/3", "redis://[::1]:6379/", "redis://:p%20w@10.0.0.1"] {
-        assert_eq!(worker(&[("KV_URL", url)]).unwrap().config.kv, KvConfig::Redis(Secret::new(url)), "{url}");
+        let expected = RedisConfig { url: Secret::new(url), certificate: None };
+        assert_eq!(worker(&[("KV_URL", url)]).unwrap().config.kv, KvConfig::Redis(expected), "{url}");
+    }
+}
+
+#[test]
+fn client_certificate_of_redis_has_a_key_and_needs_tls() {
+    let files =
+        [("KV_CLIENT_CERT_FILE", "/etc/lakemill/client.pem"), ("KV_CLIENT_KEY_FILE", "/etc/lakemill/client.key")];
+    for url in ["rediss://redis.example/0", "rediss+sentinel://a,b/main"] {
+        let kv = worker(&[files[0], files[1], ("KV_URL", url)]).unwrap().config.kv;
+        let KvConfig::Redis(RedisConfig { certificate: Some(certificate), .. }) = kv else { panic!("{kv:?}") };
+        assert_eq!(certificate.chain, Path::new("/etc/lakemill/client.pem"));
+        assert_eq!(certificate.key, Path::new("/etc/lakemill/client.key"));
+    }
+    for (changes, named) in [
+        (vec![files[0], ("KV_URL", "rediss://a")], "KV_CLIENT_KEY_FILE, too"),
+        (vec![files[1], ("KV_URL", "rediss://a")], "KV_CLIENT_CERT_FILE, too"),
+        (vec![files[0], files[1], ("KV_URL", "redis://a")], "KV_URL is not `rediss://…`"),
+        (vec![files[0], files[1], ("KV_URL", "sqlite:///a.db")], "KV_URL is not `rediss://…`"),
+        (vec![("KV_CLIENT_CERT_FILE", "client.pem")], "absolute path"),
+    ] {
+        let error = worker(&changes).unwrap_err().to_string();
+        assert!(error.contains(named), "{changes:?}: {error}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! Connections to Redis (passwords, databases, TLS), and its report in `doctor`.
 
+use std::path::Path;
 use std::time::Duration;
 
-use lakemill::adapters::redis::{RedisKv, RedisOptions};
+use lakemill::adapters::redis::{ClientIdentity, RedisKv, RedisOptions};
 use lakemill::domain::job::{Job, JobMessage};
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::JobRegistry;
@@ -109,11 +110,10 @@ fn unknown_host_is_unavailable() {
     assert!(matches!(error, KvError::Unavailable { .. }) && !error.to_string().contains("s3cret"), "{error}");
 }
 
-#[test]
-fn tls_trusts_only_named_authorities() {
-    let folder = tempfile::tempdir().unwrap();
-    crate::support::certificates::make(folder.path());
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+/// A Redis with TLS on a port of its own, and certificates in a folder. `clients`: whether clients need certificates.
+fn tls_server(folder: &Path, clients: &str) -> (RedisServer, u16) {
+    crate::support::certificates::make(folder);
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let tls_port = free_port();
     let server = RedisServer::with(&[
         "--tls-port",
@@ -123,22 +123,39 @@ fn tls_trusts_only_named_authorities() {
         "--tls-key-file",
         &path("server.key"),
         "--tls-auth-clients",
-        "no",
+        clients,
         "--tls-ca-cert-file",
         &path("ca.pem"),
     ]);
+    (server, tls_port)
+}
+
+#[test]
+fn tls_trusts_only_named_authorities() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, tls_port) = tls_server(folder.path(), "no");
+    let ca_pem = Some(std::fs::read(folder.path().join("ca.pem")).unwrap());
     let url = format!("rediss://127.0.0.1:{tls_port}/0");
-    let ca_pem = Some(std::fs::read(path("ca.pem")).unwrap());
-    let kv = RedisKv::open(&RedisOptions { ca_pem, ..RedisOptions::new(&url) }).unwrap();
+    let kv = RedisKv::open(&RedisOptions { ca_pem: ca_pem.clone(), ..RedisOptions::new(&url) }).unwrap();
     kv.ping().unwrap();
     let message = JobMessage::new(Slug::parse("trips").unwrap(), false, "manual", chrono::DateTime::UNIX_EPOCH);
     kv.enqueue(&Job::queued(&message, 3)).unwrap();
     assert_eq!(server.kv().counts().unwrap().stream, 1);
     let anonymous = open(&url).ping().unwrap_err();
     assert!(matches!(anonymous, KvError::Unavailable { .. }), "{anonymous:?}");
-    let by_name = RedisOptions {
-        ca_pem: Some(std::fs::read(path("ca.pem")).unwrap()),
-        ..RedisOptions::new(format!("rediss://localhost:{tls_port}/0"))
-    };
+    let by_name = RedisOptions { ca_pem, ..RedisOptions::new(format!("rediss://localhost:{tls_port}/0")) };
     RedisKv::open(&by_name).unwrap().ping().unwrap_err();
+}
+
+#[test]
+fn server_that_asks_for_client_certificates_gets_the_one_that_is_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, tls_port) = tls_server(folder.path(), "yes");
+    let pem = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    let without =
+        RedisOptions { ca_pem: Some(pem("ca.pem")), ..RedisOptions::new(format!("rediss://127.0.0.1:{tls_port}/0")) };
+    let refused = RedisKv::open(&without).unwrap().ping().unwrap_err();
+    assert!(matches!(refused, KvError::Unavailable { .. }), "{refused:?}");
+    let client = Some(ClientIdentity { chain_pem: pem("client.pem"), key_pem: pem("client.key") });
+    RedisKv::open(&RedisOptions { client, ..without }).unwrap().ping().unwrap();
 }

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::error::{is_expected, is_read_only, kv_error};
 use super::options::{OpenError, RedisOptions};
 use super::server::RedisServer;
+use super::tls::Trust;
 use crate::ports::kv::{KvError, KvResult};
 
 /// Idle connections in the pool.
@@ -58,7 +59,7 @@ impl Pool {
     /// Doesn't connect yet.
     pub(super) fn new(options: &RedisOptions) -> Result<Self, OpenError> {
         Ok(Self {
-            server: RedisServer::open(&options.url, options.ca_pem.as_deref())?,
+            server: RedisServer::open(&options.url, Trust::of(options))?,
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             idle: Mutex::default(),

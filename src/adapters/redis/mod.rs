@@ -30,4 +30,4 @@ mod stream;
 mod tls;
 
 pub use kv::RedisKv;
-pub use options::{OpenError, RedisOptions};
+pub use options::{ClientIdentity, OpenError, RedisOptions};

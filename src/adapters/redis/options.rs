@@ -19,6 +19,8 @@ pub struct RedisOptions {
     pub url: String,
     /// PEM certificates of authorities to trust in addition to the public ones.
     pub ca_pem: Option<Vec<u8>>,
+    /// Presented to servers over TLS that ask for it; default none.
+    pub client: Option<ClientIdentity>,
     /// Default 5 s.
     pub connect_timeout: Duration,
     /// Longest wait for a reply, in addition to the wait of a claim; default 5 s.
@@ -34,12 +36,21 @@ impl RedisOptions {
         Self {
             url: url.into(),
             ca_pem: None,
+            client: None,
             connect_timeout: TIMEOUT,
             response_timeout: TIMEOUT,
             clock: None,
             consumer_idle: CONSUMER_IDLE,
         }
     }
+}
+
+/// A client's certificate, as PEM. Must not be logged.
+#[derive(Clone)]
+pub struct ClientIdentity {
+    /// With the authorities between it and the one that the server trusts.
+    pub chain_pem: Vec<u8>,
+    pub key_pem: Vec<u8>,
 }
 
 /// Invalid options. Never shows user or password.
@@ -49,6 +60,8 @@ pub enum OpenError {
         "the URL of the key-value store: {reason}; expected `redis://[user][:password@]host[:port][/db]` or {SENTINEL_URL_FORM}"
     )]
     Url { reason: String },
-    #[error("the extra CA certificates: {reason}")]
+    #[error(
+        "the certificates for TLS: {reason}; expected PEM files of authorities, of a client's certificate and of its key"
+    )]
     Certificates { reason: String },
 }

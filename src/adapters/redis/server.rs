@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::redis::{Client, Connection, ErrorKind, RedisError};
 
 use super::options::OpenError;
-use super::tls;
+use super::tls::{self, Trust};
 use crate::config::{Secret, SentinelUrl};
 
 /// How to reach the server.
@@ -18,20 +18,20 @@ pub(super) enum RedisServer {
 pub(super) struct Sentinels {
     url: SentinelUrl,
     clients: Vec<Client>,
-    ca_pem: Option<Vec<u8>>,
+    trust: Trust,
 }
 
 impl RedisServer {
     /// Doesn't connect yet.
-    pub(super) fn open(url: &str, ca_pem: Option<&[u8]>) -> Result<Self, OpenError> {
+    pub(super) fn open(url: &str, trust: Trust) -> Result<Self, OpenError> {
         if !SentinelUrl::is_one(url) {
-            return Ok(Self::Fixed(Box::new(tls::client(url, ca_pem)?)));
+            return Ok(Self::Fixed(Box::new(tls::client(url, &trust)?)));
         }
         let malformed = || OpenError::Url { reason: "the list of Sentinels can't be read".into() };
         let url = SentinelUrl::parse(url).ok_or_else(malformed)?;
-        let client = |sentinel: &Secret| tls::client(sentinel.reveal(), ca_pem);
+        let client = |sentinel: &Secret| tls::client(sentinel.reveal(), &trust);
         let clients = url.sentinels.iter().map(client).collect::<Result<_, _>>()?;
-        Ok(Self::Sentinels(Sentinels { url, clients, ca_pem: ca_pem.map(<[u8]>::to_vec) }))
+        Ok(Self::Sentinels(Sentinels { url, clients, trust }))
     }
 
     /// For messages.
@@ -87,7 +87,7 @@ impl Sentinels {
             found.ok_or_else(|| away(format!("the Sentinel {from} knows no service `{}`", self.url.service)))?;
         let url = self.url.server_at(&host, port);
         let url = url.ok_or_else(|| away(format!("the Sentinel {from} names an address that can't be used")))?;
-        let client = tls::client(url.reveal(), self.ca_pem.as_deref()).map_err(|error| away(error.to_string()))?;
+        let client = tls::client(url.reveal(), &self.trust).map_err(|error| away(error.to_string()))?;
         let mut connection = client.get_connection_with_timeout(timeout)?;
         connection.set_read_timeout(Some(reply))?;
         // The first part of the reply; the others depend on it.

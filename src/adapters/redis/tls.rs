@@ -1,13 +1,29 @@
-//! The URL of a server, and its trusted certificate authorities.
+//! The URL of a server, its trusted certificate authorities, and this client's certificate.
 
-use ::redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, TlsCertificates};
+use ::redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, TlsCertificates,
+};
 
 use crate::domain::digest::base64;
 
-use super::options::OpenError;
+use super::options::{ClientIdentity, OpenError, RedisOptions};
 
-/// Parses the URL. `ca_pem`: roots to trust in addition to the public ones.
-pub(super) fn client(url: &str, ca_pem: Option<&[u8]>) -> Result<Client, OpenError> {
+/// What TLS needs on both sides.
+#[derive(Clone, Default)]
+pub(super) struct Trust {
+    /// Roots to trust in addition to the public ones.
+    ca_pem: Option<Vec<u8>>,
+    client: Option<ClientIdentity>,
+}
+
+impl Trust {
+    pub(super) fn of(options: &RedisOptions) -> Self {
+        Self { ca_pem: options.ca_pem.clone(), client: options.client.clone() }
+    }
+}
+
+/// Parses the URL.
+pub(super) fn client(url: &str, trust: &Trust) -> Result<Client, OpenError> {
     let refused = |error: RedisError| OpenError::Url { reason: reason(&error) };
     let info = url.into_connection_info().map_err(refused)?;
     let tcp = info.tcp_settings().clone().set_nodelay(true);
@@ -15,10 +31,16 @@ pub(super) fn client(url: &str, ca_pem: Option<&[u8]>) -> Result<Client, OpenErr
     if !is_tls(&info)? {
         return Client::open(info).map_err(refused);
     }
-    let Some(extra) = ca_pem else { return Client::open(info).map_err(refused) };
+    let Trust { ca_pem, client } = trust;
+    if ca_pem.is_none() && client.is_none() {
+        return Client::open(info).map_err(refused);
+    }
     let mut roots = public_roots();
-    roots.extend_from_slice(extra);
-    let certificates = TlsCertificates { client_tls: None, root_cert: Some(roots) };
+    roots.extend_from_slice(ca_pem.as_deref().unwrap_or_default());
+    let client_tls = client
+        .clone()
+        .map(|ClientIdentity { chain_pem, key_pem }| ClientTlsConfig { client_cert: chain_pem, client_key: key_pem });
+    let certificates = TlsCertificates { client_tls, root_cert: Some(roots) };
     Client::build_with_tls(info, certificates).map_err(|error| OpenError::Certificates { reason: error.to_string() })
 }
 
@@ -64,9 +86,17 @@ mod tests {
 
     #[test]
     fn extra_roots_are_trusted_in_addition_to_public_ones() {
-        assert!(client("rediss://cache.example:6380/0", Some(&[])).is_ok());
+        let extra = |pem: &[u8]| Trust { ca_pem: Some(pem.to_vec()), client: None };
+        assert!(client("rediss://cache.example:6380/0", &extra(b"")).is_ok());
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert!(matches!(client("rediss://a/", Some(broken)), Err(OpenError::Certificates { .. })));
+        assert!(matches!(client("rediss://a/", &extra(broken)), Err(OpenError::Certificates { .. })));
+    }
+
+    #[test]
+    fn client_certificate_that_cannot_be_read_is_rejected() {
+        let identity = ClientIdentity { chain_pem: b"no PEM".to_vec(), key_pem: Vec::new() };
+        let trust = Trust { ca_pem: None, client: Some(identity) };
+        assert!(matches!(client("rediss://a/", &trust), Err(OpenError::Certificates { .. })));
     }
 
     #[test]
@@ -80,11 +110,11 @@ mod tests {
             "redis://:hunter2@host/?protocol=hunter2",
             "hunter2",
         ] {
-            let Err(error) = client(url, None) else { panic!("{url} was taken") };
+            let Err(error) = client(url, &Trust::default()) else { panic!("{url} was taken") };
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{url}: {error:?}");
         }
         for url in ["redis://host", "redis://:p@host:1/3", "rediss://u:p@[::1]:6380/0"] {
-            assert!(client(url, None).is_ok(), "{url}");
+            assert!(client(url, &Trust::default()).is_ok(), "{url}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::check::CheckResult;
 use super::context::DoctorContext;
 use crate::adapters::password::PasswordHash;
-use crate::config::{KvConfig, Secret, WithWarnings};
+use crate::config::{KvConfig, RedisConfig, Secret, WithWarnings};
 
 /// Shorter ones can be guessed by brute force.
 const SECRET_BYTES_MIN: usize = 16;
@@ -73,7 +73,8 @@ fn password_hash(context: &DoctorContext) -> Option<CheckResult> {
 /// A Redis on another machine without a password is open to its whole network.
 fn open_redis(context: &DoctorContext) -> Option<CheckResult> {
     let url = match &context.kv.as_ref().ok()?.config {
-        KvConfig::Redis(url) => url::Url::parse(url.reveal()).ok()?,
+        KvConfig::Redis(RedisConfig { certificate: Some(_), .. }) => return None,
+        KvConfig::Redis(redis) => url::Url::parse(redis.url.reveal()).ok()?,
         KvConfig::Sqlite(_) => return None,
     };
     let here = match url.host()? {

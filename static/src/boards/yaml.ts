@@ -190,7 +190,12 @@ export function addPanel(document: Document, panel: Record<string, unknown>, que
 }
 
 /** Names that the builder sets; others of a panel stay. */
-const BUILT = ["type", "title", "query", "x", "y", "series", "stacked", "horizontal", "value", "columns"];
+const BUILT = [
+  ...["type", "title", "query", "x", "y", "series", "stacked", "horizontal"],
+  ...["value", "rows", "columns", "values"],
+];
+/** Names that panels of all types have. */
+const SHARED = ["id", "description", "width", "height"];
 
 /** Replaces a panel's content; keeps its position, size and other settings. */
 export function replacePanel(document: Document, id: string, panel: Record<string, unknown>, query?: MadeQuery): void {
@@ -205,9 +210,10 @@ export function replacePanel(document: Document, id: string, panel: Record<strin
     if (value === undefined) node.delete(name);
     else if (JSON.stringify(plainOf(old)) !== JSON.stringify(plainOf(value))) node.set(name, value);
   }
-  if (isOther)
-    for (const name of ["compare", "compare_param", "better", "size", "label", "donut", "connect_nulls"])
-      node.delete(name);
+  if (isOther) {
+    const names = node.items.map(({ key }) => (isScalar(key) ? key.value : key));
+    for (const name of names) if (![...BUILT, ...SHARED].includes(String(name))) node.delete(name);
+  }
   if (before !== panel.query) dropUnused(document, [before]);
 }
 

@@ -4,7 +4,7 @@ import { freeSlug, slugFault, slugFrom } from "./slug";
 describe("slugs", () => {
   it.each(["a", "0", "daily-sales_2", "x".repeat(63)])("can be %j", (slug) => expect(slugFault(slug)).toBeUndefined());
   it.each([
-    ["", "Enter a slug."],
+    ["", "Enter a URL name."],
     ["-a", "Start with a letter or digit."],
     ["A", "“A” isn't allowed. Use a-z, 0-9, _ and -."],
     ["a b", "A space isn't allowed. Use a-z, 0-9, _ and -."],

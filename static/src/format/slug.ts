@@ -4,7 +4,7 @@ import { SLUG_CHARACTER, SLUG_CHARACTERS_MAX, SLUG_START } from "../api/rules";
 export const SLUG_HINT = "a-z, 0-9, _ and -, starting with a letter or digit";
 
 /** Validates a slug, or a name that follows its rule, like the service; undefined if valid. */
-export function slugFault(slug: string, noun = "slug"): string | undefined {
+export function slugFault(slug: string, noun = "URL name"): string | undefined {
   if (slug === "") return `Enter a ${noun}.`;
   if (slug.length > SLUG_CHARACTERS_MAX)
     return `Use at most ${String(SLUG_CHARACTERS_MAX)} characters, not ${String(slug.length)}.`;

@@ -126,7 +126,7 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
           }}
         />
         <TextField
-          label="Slug"
+          label="URL name"
           class="mono"
           value={name}
           error={errorOf("slug") ?? fault}
@@ -138,9 +138,9 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
         />
         {name !== slug && (
           <p class="secondary">
-            A new slug renames the folders of its files and tables too. Links with the old slug will stop working, and
-            programs that upload to <code>pipelines/{slug}/</code> must use the new folder. Renaming a large pipeline
-            takes a while.
+            A new URL name renames the folders of its files and tables too. Links with the old one will stop working,
+            and programs that upload to <code>pipelines/{slug}/</code> must use the new folder. Renaming a large
+            pipeline takes a while.
           </p>
         )}
         {/* Submits on Enter although there are two fields. */}

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
-import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery, statusQuery } from "../api/queries";
+import { isActive, jobQuery, jobsQuery, keys, pipelinesQuery, settingsQuery, statusQuery } from "../api/queries";
 import { isPaused, pauseOf, pausesQuery } from "../api/pauses";
 import { changeStars } from "../api/settings";
 import { useBrokenPublished } from "../boards/broken";
@@ -34,9 +34,13 @@ const TABS = [
   { name: "Config", key: "c", place: (slug: string) => routes.config(slug) },
 ] as const;
 
-/** Enqueues a run and shows it immediately. */
+/** A path, from the pipeline on or whole. */
+const SHOWS_JOB = /\/jobs\/[^/]+$/;
+
+/** Enqueues a run and shows it immediately: where a job was shown, the new one takes its place. */
 export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; busy: boolean } {
   const cache = useQueryClient();
+  const [path, go] = useLocation();
   const [busy, setBusy] = useState(false);
   const run = async (clean: boolean) => {
     setBusy(true);
@@ -45,6 +49,8 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
         api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: clean ? { clean } : {} } }),
       );
       cache.setQueryData(jobsQuery(slug).queryKey, (listed) => listed && { ...listed, jobs: [job, ...listed.jobs] });
+      cache.setQueryData(jobQuery(slug, job.job_id).queryKey, job);
+      if (SHOWS_JOB.test(path)) go(`~${routes.job(slug, job.job_id)}`);
       await cache.invalidateQueries({ queryKey: keys.jobs(slug) });
     } catch (error) {
       toast.failed("Couldn't start the run", error);

@@ -1,7 +1,7 @@
 import { Check, ChevronDown, ChevronUp, Pause, Play, RotateCcw, X } from "lucide-preact";
 import { useQuery } from "@tanstack/preact-query";
-import { useRef, useState } from "preact/hooks";
-import { Link } from "wouter-preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
 import { isPaused, pausesQuery } from "../api/pauses";
 import { api, ask } from "../api/client";
 import { IDLE_POLL_MS, jobQuery, jobsQuery, LIVE_MS, pipelinesQuery, statusQuery } from "../api/queries";
@@ -17,8 +17,8 @@ import { routes } from "../browser/routes";
 import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
 import { nameOf, namesOf } from "./keys";
-import type { QueueState, Upload, UploadState } from "./queue";
-import { conflictText, hasRead, outcomeOf } from "./outcome";
+import type { Batch, QueueState, Upload, UploadState } from "./queue";
+import { conflictText, hasRead, outcomeOf, type Tone } from "./outcome";
 import "./dock.css";
 
 /** Maximum number of listed files. */
@@ -40,6 +40,13 @@ const WORDS: Record<UploadState, string> = {
 export function UploadDock() {
   const queue = uploads.state.value;
   const [open, setOpen] = useState(false);
+  const [path] = useLocation();
+  const settled = useRef(false);
+  // Who goes on after everything is loaded has seen it.
+  useEffect(() => {
+    if (settled.current) uploads.clear();
+    settled.current = false;
+  }, [path]);
   useUnsaved("uploads in progress", queue.active, "page");
   if (queue.files === 0) return null;
   const troubled = queue.counts.failed + queue.counts.refused > 0;
@@ -55,7 +62,7 @@ export function UploadDock() {
       <Bar done={queue.bytesSent} total={queue.bytesTotal} label="Uploaded" />
       {queue.counts.exists > 0 && <Conflict />}
       {(open || troubled) && <Files files={queue.files} />}
-      <Outcomes />
+      <Outcomes onSettled={(isSettled) => (settled.current = isSettled && !queue.active && !troubled)} />
     </section>
   );
 }
@@ -63,18 +70,27 @@ export function UploadDock() {
 /** Uploads whose outcome is shown. */
 const OUTCOMES_SHOWN = 4;
 
+const idOf = (batch: Batch, slug: string): string => `${batch.uploads[0]?.id ?? 0} ${slug}`;
+
 /** What became of each upload that has ended; several are named. */
-function Outcomes() {
+function Outcomes({ onSettled }: { onSettled: (isSettled: boolean) => void }) {
   const ended = uploads.ended(OUTCOMES_SHOWN);
   const several = ended.length > 1 || uploads.batches().some(({ left }) => left > 0);
   const shown = ended.map((batch) => ({ batch, uploaded: [...uploads.uploadedBy(batch)] }));
+  const tones = useRef(new Map<string, Tone | undefined>());
+  const ids = shown.flatMap(({ batch, uploaded }) => uploaded.map(([slug]) => idOf(batch, slug)));
+  const report = (id: string, tone: Tone | undefined) => {
+    tones.current.set(id, tone);
+    onSettled(ids.length > 0 && ids.every((one) => tones.current.get(one) === "ok"));
+  };
   return (
     // Scrollable regions must be reachable by keyboard.
     <div class="uploads-outcomes" tabIndex={0} role="group" aria-label="Outcomes">
       {shown.map(({ batch, uploaded }) =>
         uploaded.map(([slug, keys]) => (
           <Outcome
-            key={`${batch.uploads[0]?.id ?? 0} ${slug}`}
+            key={idOf(batch, slug)}
+            onTone={(tone) => report(idOf(batch, slug), tone)}
             slug={slug}
             keys={keys}
             of={several ? namesOf(keys) : undefined}
@@ -109,7 +125,17 @@ function useStored(slug: string, keys: string[]): string[] {
 }
 
 /** Outcome of the uploaded files of a pipeline: loaded, failed, or read by no table. `of`: their names, if shown. */
-function Outcome({ slug, keys: uploaded, of }: { slug: string; keys: string[]; of: string | undefined }) {
+function Outcome({
+  slug,
+  keys: uploaded,
+  of,
+  onTone,
+}: {
+  slug: string;
+  keys: string[];
+  of: string | undefined;
+  onTone: (tone: Tone | undefined) => void;
+}) {
   const keys = useStored(slug, uploaded);
   const { data: status } = useQuery({ ...statusQuery(slug), refetchInterval: LIVE_MS });
   const { data: listed } = useQuery(pipelinesQuery());
@@ -122,14 +148,16 @@ function Outcome({ slug, keys: uploaded, of }: { slug: string; keys: string[]; o
   // Later runs don't read the files again.
   const runs = useRef<Job[]>([]);
   if (job && hasRead(job, keys) && runs.current.at(-1)?.job_id !== job.job_id) runs.current.push(job);
-  if (!status || (last !== undefined && isPending)) return null;
+  const latest = useRef(onTone);
+  latest.current = onTone;
+  const known = !status || (last !== undefined && isPending) ? undefined : status;
   const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
-  const {
-    tone,
-    text,
-    job: failed,
-    rejected,
-  } = outcomeOf({ status, uploaded: uploaded.length, keys, autoRun, paused, runs: runs.current });
+  const outcome =
+    known && outcomeOf({ status: known, uploaded: uploaded.length, keys, autoRun, paused, runs: runs.current });
+  const now = outcome?.tone;
+  useEffect(() => latest.current(now), [now]);
+  if (!outcome) return null;
+  const { tone, text, job: failed, rejected } = outcome;
   return (
     <p class={tone === "bad" ? "uploads-outcome bad" : "uploads-outcome"} role="status">
       {of !== undefined && <strong>{of}: </strong>}

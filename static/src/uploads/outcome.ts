@@ -6,8 +6,10 @@ import { matcher } from "./globs";
 import { namesOf } from "./keys";
 import { isCsv } from "./source-names";
 
+export type Tone = "ok" | "run" | "warn" | "bad";
+
 interface Outcome {
-  tone: "ok" | "run" | "warn" | "bad";
+  tone: Tone;
   text: string;
   /** The job that failed. */
   job?: string;

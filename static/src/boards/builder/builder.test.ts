@@ -242,6 +242,33 @@ describe("chart as a panel", () => {
       value: { field: "revenue", format: "integer" },
     });
   });
+  it("is a pivot table with a time unit down and a category across", () => {
+    const choice = withKind(revenue, "pivot", known);
+    expect(statementOf(choice)).toContain("sum(revenue) AS revenue\nFROM sales");
+    expect(panelOf(choice, { id: "a", title: "T", query: "q", width: 12 }, 200)).toEqual({
+      id: "a",
+      title: "T",
+      query: "q",
+      type: "pivot",
+      rows: [{ field: "month", format: "month" }],
+      columns: ["region"],
+      values: [{ field: "revenue", format: "decimal2", aggregate: "sum" }],
+      width: 12,
+    });
+    const averages = withAggregate(choice, "avg", known);
+    expect(panelOf(averages, { id: "a", title: "T", query: "q", width: 12 })).toMatchObject({
+      values: [{ field: "average_revenue", aggregate: "first" }],
+    });
+  });
+  it("is a table whose groups and measure have titles and formats, or all columns of the rows", () => {
+    const table = withKind(revenue, "table", known);
+    const fields = { id: "a", title: "T", query: "q", width: 12 };
+    expect(panelOf(table, fields, 200).columns).toEqual([
+      { field: "month", format: "month" },
+      { field: "revenue", title: "Total revenue", format: "decimal2" },
+    ]);
+    expect(panelOf({ ...table, aggregate: "none" }, fields)).not.toHaveProperty("columns");
+  });
   it("gets IDs that are valid in YAML and SQL", () => {
     expect(nameFrom("Total revenue per month", [])).toBe("total_revenue_per_month");
     expect(nameFrom("2024 Ümsätze!", ["umsatze"])).toBe("umsatze_2");
@@ -252,6 +279,7 @@ describe("chart as a panel", () => {
     ["sum", "quantity", "int32", 99, "integer"],
     ["avg", "quantity", "int32", 99, "decimal1"],
     ["avg", "discount_rate", "float64", 0.4, "percent1"],
+    ["avg", "discount", "decimal(6,4)", 0.15, "percent1"],
     ["sum", "revenue", "decimal(12,2)", 99, "decimal2"],
     ["sum", "revenue", "decimal(12,2)", 99_000, "integer"],
     ["avg", "temp", "float64", 30, "number"],

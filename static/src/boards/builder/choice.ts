@@ -1,5 +1,6 @@
 /** A chart's content, as chosen in the builder's fields. */
 import type { ChartField, ChartSpec, ChartType } from "../../components/chart";
+import type { PivotSpec } from "../../components/pivot";
 import type { Filter } from "../../format/filter";
 import { words } from "../../format/naming";
 import { familyOf } from "../../format/values";
@@ -8,7 +9,7 @@ import { familyOf } from "../../format/values";
 export type Aggregate = "count" | "distinct" | "sum" | "avg" | "median" | "min" | "max" | "none";
 export type Grain = "hour" | "day" | "week" | "month" | "quarter" | "year";
 /** `stacked`: a bar chart with stacked bars. */
-export type Kind = ChartType | "stacked" | "table" | "number";
+export type Kind = ChartType | "stacked" | "pivot" | "table" | "number";
 
 /** Rows of a table, or of a query's result. */
 export type Source = { table: string } | { sql: string };
@@ -96,6 +97,7 @@ export const KINDS: Record<Kind, string> = {
   pie: "Pie",
   scatter: "Scatter",
   heatmap: "Heatmap",
+  pivot: "Pivot table",
   table: "Table",
   number: "Number",
 };
@@ -218,7 +220,7 @@ const MONEY = new Set([
   "turnover",
   "profit",
 ]);
-const RATIOS = new Set(["rate", "ratio", "share", "pct", "percent", "percentage"]);
+const RATIOS = new Set(["rate", "ratio", "share", "pct", "percent", "percentage", "discount"]);
 
 /** Number format of the measure; `max`: the largest value seen, if known. */
 export function formatOf(choice: ChartChoice, max?: number): string {
@@ -242,10 +244,54 @@ const field = (name: string, title?: string, format?: string): ChartField => ({
   ...(format ? { format } : {}),
 });
 
+/** How the values of a time unit are written. */
+const GRAIN_FORMATS: Record<Grain, string> = {
+  hour: "datetime",
+  day: "date",
+  week: "date",
+  month: "month",
+  quarter: "month",
+  year: "year",
+};
+
+const grouping = (name: string, by: Dimension): ChartField =>
+  field(name, undefined, by.grain && GRAIN_FORMATS[by.grain]);
+
+/** Columns of a grouped table: groups, then the measure; undefined if the rows are shown as they are. */
+export function columnsOf(choice: ChartChoice, format?: string): ChartField[] | undefined {
+  const { by, split, aggregate } = choice;
+  if (aggregate === "none") return undefined;
+  const names = namesOf(choice);
+  return [
+    ...(by ? [grouping(names.by ?? by.column, by)] : []),
+    ...(split ? [grouping(names.split ?? split.column, split)] : []),
+    field(names.measure, measureTitle(choice), format),
+  ];
+}
+
+/** How a pivot table lays out the result. */
+export function pivotOf(choice: ChartChoice, format?: string): PivotSpec | undefined {
+  const { kind, by, split, aggregate } = choice;
+  if (kind !== "pivot" || !by) return undefined;
+  const names = namesOf(choice);
+  // A query that groups has one row a cell, so the first is the value.
+  const summed = aggregate === "sum" || aggregate === "count" || aggregate === "none";
+  return {
+    rows: [grouping(names.by ?? by.column, by)],
+    columns: split ? [grouping(names.split ?? split.column, split)] : [],
+    values: [
+      {
+        ...field(names.measure, split ? undefined : measureTitle(choice), format),
+        aggregate: summed ? "sum" : "first",
+      },
+    ],
+  };
+}
+
 /** How the result is drawn; undefined for tables and numbers. `format`: of the measure. */
 export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefined {
   const { kind, by, more = [] } = choice;
-  if (kind === "table" || kind === "number" || !by) return undefined;
+  if (kind === "table" || kind === "pivot" || kind === "number" || !by) return undefined;
   const names = namesOf(choice);
   const plain = choice.aggregate === "none";
   const value = field(names.measure, plain ? undefined : measureTitle(choice), format);

@@ -124,7 +124,9 @@ function Measure({ choice, known, onChange }: Props) {
   );
 }
 
-const AXIS_LABELS: Partial<Record<Kind, string>> = { pie: "Slices", table: "Group by" };
+const AXIS_LABELS: Partial<Record<Kind, string>> = { pie: "Slices", table: "Group by", pivot: "Rows" };
+const SPLIT_SHOWN: Partial<Record<Kind, string>> = { heatmap: "Show of Y", pivot: "Show of columns" };
+const SPLIT_LABELS: Partial<Record<Kind, string>> = { heatmap: "Y axis", pivot: "Columns" };
 
 /** Fields that make up a chart. */
 export function Fields({ choice, known, onChange }: Props) {
@@ -160,19 +162,14 @@ export function Fields({ choice, known, onChange }: Props) {
       )}
       {isGrouped && kind !== "pie" && (
         <Choice
-          label={kind === "heatmap" ? "Y axis" : "Split by"}
+          label={SPLIT_LABELS[kind] ?? "Split by"}
           value={split?.column ?? ""}
           options={[...(kind === "heatmap" ? [] : [["", "None"] as const]), ...named(splits)]}
           onPick={(name) => onChange(withSplit(choice, name, known))}
         />
       )}
       {isGrouped && kind !== "scatter" && aggregate !== "none" && kind !== "pie" && (
-        <TopValues
-          label={kind === "heatmap" ? "Show of Y" : "Show of split"}
-          of="split"
-          choice={choice}
-          onChange={onChange}
-        />
+        <TopValues label={SPLIT_SHOWN[kind] ?? "Show of split"} of="split" choice={choice} onChange={onChange} />
       )}
       {isGrouped &&
         by &&

@@ -8,11 +8,23 @@ import type { QueryAnswer, Row } from "../../api/types";
 import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { Button } from "../../components/button";
 import { Chart } from "../../components/chart";
-import { Grid, rowsInMemory } from "../../components/grid";
+import { fieldGrid, Grid, rowsInMemory } from "../../components/grid";
+import { Pivot } from "../../components/pivot";
 import { Skeleton } from "../../components/states";
 import { count } from "../../format/number";
 import { numeric, written } from "../../format/values";
-import { type ChartChoice, formatOf, measureTitle, namesOf, OTHER, SAMPLE_ROWS, specOf, titleOf } from "./choice";
+import {
+  type ChartChoice,
+  columnsOf,
+  formatOf,
+  measureTitle,
+  namesOf,
+  OTHER,
+  pivotOf,
+  SAMPLE_ROWS,
+  specOf,
+  titleOf,
+} from "./choice";
 import type { Known } from "./change";
 import { Fields } from "./fields";
 import { Filters } from "./filters";
@@ -143,7 +155,12 @@ function Shown({ choice, answer, max }: { choice: ChartChoice; answer: QueryAnsw
       </div>
     );
   }
-  if (!spec) return <Grid label={label} columns={answer.columns} rows={rowsInMemory(rows)} />;
+  const pivot = pivotOf(choice, format);
+  if (pivot) return <Pivot label={label} spec={pivot} columns={answer.columns} rows={rows} />;
+  if (!spec) {
+    const grid = fieldGrid(columnsOf(choice, format) ?? [], answer.columns, rows);
+    return <Grid label={label} columns={grid.columns} rows={rowsInMemory(grid.rows)} />;
+  }
   return <Chart label={label} spec={spec} columns={answer.columns} rows={rows} fill />;
 }
 

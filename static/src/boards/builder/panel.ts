@@ -1,5 +1,15 @@
 /** A chart as a panel of a dashboard. */
-import { type ChartChoice, formatOf, hasHorizontalBars, measureTitle, namesOf, titleOf } from "./choice";
+import type { ChartField } from "../../components/chart";
+import {
+  type ChartChoice,
+  columnsOf,
+  formatOf,
+  hasHorizontalBars,
+  measureTitle,
+  namesOf,
+  pivotOf,
+  titleOf,
+} from "./choice";
 
 export interface PanelFields {
   id: string;
@@ -11,9 +21,11 @@ export interface PanelFields {
 
 type Field = string | { field: string; title?: string; format?: string };
 
+const shortField = (one: ChartField): Field => (one.title || one.format ? one : one.field);
+
 /** Widths of new panels, in columns. */
 export const widthOf = ({ kind, by }: ChartChoice): number =>
-  kind === "number" ? 3 : kind === "pie" ? 4 : kind === "table" ? 12 : by?.grain ? 12 : 6;
+  kind === "number" ? 3 : kind === "pie" ? 4 : kind === "table" || kind === "pivot" ? 12 : by?.grain ? 12 : 6;
 
 /**
  * The entry under `panels`. `max`: the largest value of the measure, if known.
@@ -35,8 +47,15 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
   switch (kind) {
     case "number":
       return { ...start, type: "kpi", value: { field: names.measure, ...(format ? { format } : {}) }, ...size };
-    case "table":
-      return { ...start, type: "table", ...size };
+    case "table": {
+      const columns = columnsOf(choice, format);
+      return { ...start, type: "table", ...(columns ? { columns: columns.map(shortField) } : {}), ...size };
+    }
+    case "pivot": {
+      const { rows = [], columns = [], values = [] } = pivotOf(choice, format) ?? {};
+      const across = columns.length > 0 ? { columns: columns.map(shortField) } : {};
+      return { ...start, type: "pivot", rows: rows.map(shortField), ...across, values, ...size };
+    }
     case "pie":
       return { ...start, type: "pie", x, y: measure, ...size };
     case "scatter":

@@ -13,7 +13,7 @@ const SUMMED = new Set(
 );
 const AVERAGED = new Set(
   (
-    "rate ratio percent percentage pct share avg average mean median score rating age temp temperature humidity pressure " +
+    "rate ratio percent percentage pct share discount avg average mean median score rating age temp temperature humidity pressure " +
     "speed delay duration latency weight height width length depth index level"
   ).split(" "),
 );

@@ -30,6 +30,8 @@ export interface Axis {
   labels: string[];
   /** Regular step of times. */
   step?: Step;
+  /** Whether times span so many years that a year is a step of its own. */
+  isLong?: boolean;
 }
 
 const DAY_MS = 86_400_000;

@@ -33,6 +33,31 @@ it("labels beside an axis are all shown if there is a line for each", () => {
   expect(labelsBeside(products, { length: 80, depth: 340 }).isSparse).toBe(true);
 });
 
+describe("ticks of a time axis", () => {
+  const look = { series: ["#000"], width: 600, height: 260, measure } as unknown as ChartTheme;
+  const columns = [
+    { name: "month", type: "date" },
+    { name: "revenue", type: "int64" },
+  ];
+  const spec = { type: "line" as const, x: { field: "month" }, y: [{ field: "revenue" }] };
+  const tickOf = (days: string[]) => {
+    const shape = shapeOf(
+      spec,
+      columns,
+      days.map((day, at) => [day, at]),
+    );
+    if (shape.kind === "none") throw new Error(shape.why);
+    const option = optionOf(shape, spec, look) as { xAxis: { axisLabel: { formatter: (ms: number) => string } } };
+    return (day: string) => option.xAxis.axisLabel.formatter(Date.parse(day));
+  };
+  it("name January among months, and the year among years", () => {
+    const months = tickOf(["2024-11-01", "2024-12-01", "2025-01-01", "2025-02-01"]);
+    expect(["2024-12-01", "2025-01-01"].map(months)).toEqual(["Dec", "Jan 2025"]);
+    expect(tickOf(["2019-05-01", "2024-12-01"])("2021-01-01")).toBe("2021");
+    expect(tickOf(["2022-01-01", "2023-01-01", "2024-01-01"])("2023-01-01")).toBe("2023");
+  });
+});
+
 describe("a bar chart", () => {
   const look = {
     series: ["#000"],

@@ -92,9 +92,8 @@ const legend = (look: ChartTheme, more: object = {}) => ({
   ...more,
 });
 
-/** Sizes of a legend row and of a character, in pixels. */
+/** Sizes of a legend row, and of an entry without its name, in pixels. */
 const LEGEND_ROW_PX = 20;
-const CHAR_PX = 6.6;
 const ITEM_PX = 34;
 const LEGEND_ROWS_MAX = 3;
 /** Grouped parts listed in the tooltip; the panel's data has all. */
@@ -105,11 +104,11 @@ const PIE_ROWS_MAX = 5;
 const SIDE_NAMES_MAX = 10;
 
 /** Names that fit into the legend rows, in order, and the rows used. */
-function named(names: string[], width: number, rowsMax: number): { data: string[]; rows: number } {
+function named(names: string[], { width, measure }: ChartTheme, rowsMax: number): { data: string[]; rows: number } {
   const data: string[] = [];
   let [rows, used] = [1, 0];
   for (const name of new Set(names)) {
-    const wide = ITEM_PX + short(name).length * CHAR_PX;
+    const wide = ITEM_PX + measure(short(name));
     if (used > 0 && used + wide > width) [rows, used] = [rows + 1, 0];
     if (rows > rowsMax) return { data, rows: rowsMax };
     used += wide;
@@ -129,12 +128,13 @@ const grid = (legendRows: number) => ({
 });
 
 /** Label of a time tick: the most significant part that changes. */
-function tick(ms: number): string {
+function tick(ms: number, isLong: boolean): string {
   const time = new Date(ms);
   if (ms % 60_000 !== 0) return timeWritten(ms, "time");
   if (time.getUTCHours() + time.getUTCMinutes() > 0) return clock.format(ms);
   if (time.getUTCDate() > 1) return monthDay.format(ms);
-  return time.getUTCMonth() > 0 ? monthOnly.format(ms) : timeWritten(ms, "year");
+  if (time.getUTCMonth() > 0) return monthOnly.format(ms);
+  return timeWritten(ms, isLong ? "year" : "month");
 }
 const clock = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", hour: "2-digit", minute: "2-digit" });
 const monthDay = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "short", day: "numeric" });
@@ -191,7 +191,7 @@ function axisOption(axis: Axis, look: ChartTheme, { isVertical = false, ...more 
         ...shared,
         type: "time",
         ...(axis.step ? { minInterval: labelDistanceMin(axis.step) } : {}),
-        axisLabel: { formatter: tick, ...label },
+        axisLabel: { formatter: (ms: number) => tick(ms, axis.isLong === true), ...label },
       };
     case "number":
       return {
@@ -213,7 +213,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   const many = shape.lines.length > 1;
   const names = named(
     shape.lines.map(({ name }) => name),
-    look.width,
+    look,
     LEGEND_ROWS_MAX,
   );
   const places = shape.x.kind === "time" ? { ...shape.x, name: spec.x.title ?? "" } : shape.x;
@@ -339,7 +339,7 @@ function bar(line: Line, spec: ChartSpec, look: ChartTheme, at: number): object 
 function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, look: ChartTheme): object {
   const narrow = look.width < NARROW_PX;
   const names = shape.parts.map(({ name }) => name);
-  const below = named(names, look.width, PIE_ROWS_MAX);
+  const below = named(names, look, PIE_ROWS_MAX);
   const total = shape.parts.reduce((sum, { value }) => sum + value, 0);
   const slots = slotsOf(names, look.series.length);
   return {
@@ -393,7 +393,7 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
   const many = shape.groups.length > 1;
   const names = named(
     shape.groups.map(({ name }) => name),
-    look.width,
+    look,
     LEGEND_ROWS_MAX,
   );
   const slots = slotsOf(

@@ -124,6 +124,15 @@ function categories(
   };
 }
 
+/** From here on, the first tick of a year is labelled by the year alone. */
+const LONG_MS = 3 * 366 * 86_400_000;
+
+function spanOf(times: number[]): number {
+  let [least, most] = [Infinity, -Infinity];
+  for (const ms of times) [least, most] = [Math.min(least, ms), Math.max(most, ms)];
+  return most - least;
+}
+
 /** Continuous axis of a field, and the position of a row on it. */
 function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; place: (row: Row) => number | null } {
   const kind = kindOf(field.type);
@@ -135,7 +144,8 @@ function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; 
   const times = rows.map(place).filter((ms) => ms !== null);
   const format = kind === "time" ? (field.format ?? grain(times)) : (field.format ?? "number");
   const step = kind === "time" ? stepOf(times) : undefined;
-  return { axis: { kind, name: field.name, format, labels: [], ...(step ? { step } : {}) }, place };
+  const isLong = kind === "time" && (spanOf(times) > LONG_MS || (step?.unit === "month" && step.by % 12 === 0));
+  return { axis: { kind, name: field.name, format, labels: [], isLong, ...(step ? { step } : {}) }, place };
 }
 
 /** A line that breaks where regular times are missing. */

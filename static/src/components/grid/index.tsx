@@ -20,6 +20,7 @@ import "./grid.css";
 export * from "./types";
 export { usePages, type FetchPage } from "./pages";
 export { copyText } from "./copy";
+export { fieldGrid } from "./fields";
 
 const UNSORTED: SortKey[] = [];
 /** While rows move too fast to read, only row numbers are rendered. */

@@ -9,7 +9,7 @@ import { kpiOf } from "./kpi";
 import { literal, withLiterals } from "./literals";
 import { safeHref } from "./markdown";
 import { marksOf } from "./marks";
-import { pivotOf } from "./pivot";
+import { pivotOf } from "../../components/pivot/layout";
 import { shiftOf } from "../../boards/presets";
 import { sortedRows } from "./sort";
 import { choicesOf, scalarFromText, scalarToText, searchOf } from "./values";

@@ -12,7 +12,7 @@ import { Board, useData } from "./board";
 import { type DashboardDoc, isReadable, type Panel, readDocument } from "./document";
 import type { Draft } from "./draft";
 import { withLiterals } from "./literals";
-import { NewPanel, PanelDialog, TextDialog } from "./panel-dialog";
+import { isByFields, NewPanel, PanelDialog, TextDialog } from "./panel-dialog";
 import { ParamDialog, ParamsMenu } from "./param-dialog";
 
 interface Props {
@@ -101,7 +101,7 @@ function Canvas({
       if (apply((doc) => yaml.removePanel(doc, panel.id))) toast.done(`Removed ${panel.title || panel.id}`, undo);
     },
     onEdit: (panel) => {
-      if (panel.type === "pivot" || panel.type === "broken") onYaml(panel.id);
+      if (!isByFields(panel)) onYaml(panel.id);
       else setDialog({ kind: panel.type === "markdown" ? "text" : "panel", panel });
     },
     onYaml,

@@ -152,6 +152,12 @@ const AGGREGATES: Record<string, Aggregate> = {
   count_distinct: "distinct",
 };
 
+/** Whether the builder's fields can say what a panel shows. */
+export const isByFields = (panel: Panel): boolean =>
+  panel.type === "pivot"
+    ? [panel.rows, panel.columns, panel.values].every(({ length }) => length <= 1)
+    : panel.type !== "broken";
+
 /** The chart of a panel whose query people wrote. */
 function choiceOfPanel(panel: Panel, sql: string, columns: Known["columns"]): ChartChoice {
   const typeOf = (name: string) => columns.find((one) => one.name === name)?.type ?? "string";
@@ -202,8 +208,18 @@ function choiceOfPanel(panel: Panel, sql: string, columns: Known["columns"]): Ch
         ...measure(panel.value.field),
         ...(panel.value.format ? { format: panel.value.format } : {}),
       };
+    case "pivot": {
+      const [down, across, value] = [panel.rows[0]?.field ?? "", panel.columns[0]?.field, panel.values[0]?.field ?? ""];
+      return {
+        source,
+        kind: "pivot",
+        aggregate: AGGREGATES[panel.values[0]?.aggregate ?? "sum"] ?? "sum",
+        ...measure(value),
+        ...by(down),
+        ...split(across),
+      };
+    }
     case "table":
-    case "pivot":
     case "markdown":
     case "broken":
       return { source, kind: "table", aggregate: "none" };
@@ -223,12 +239,18 @@ const fieldsOf = (value: unknown): string =>
     [value].flat().map((one) => (typeof one === "object" && one !== null && "field" in one ? one.field : one)),
   );
 
+/** The fields, those that stay as people wrote them. */
+const withFields = (made: unknown, before: unknown): unknown[] =>
+  [made].flat().map((one) => [before].flat().find((old) => fieldsOf(old) === fieldsOf(one)) ?? one);
+
 /** Keeps titles and formats that people gave to fields that stay. */
 function withKept(made: RawPanel, before: RawPanel): RawPanel {
   const kept = { ...made };
-  for (const name of ["x", "y", "value"])
+  const names = made.type === "pivot" ? ["rows", "columns"] : ["x", "y", "value"];
+  for (const name of names)
     if (name in before && name in made && fieldsOf(before[name]) === fieldsOf(made[name])) kept[name] = before[name];
-  if (made.type === "table" && before.type === "table" && before.columns !== undefined) kept.columns = before.columns;
+  if (made.type === "table" && before.type === "table" && before.columns !== undefined)
+    kept.columns = made.columns === undefined ? before.columns : withFields(made.columns, before.columns);
   return kept;
 }
 

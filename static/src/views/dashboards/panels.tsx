@@ -1,13 +1,12 @@
 /** Content of panels, by type. */
 import { ArrowDown, ArrowRight, ArrowUp } from "lucide-preact";
 import { useMemo, useState } from "preact/hooks";
-import type { Cell, PanelRows, Row } from "../../api/types";
-import { Chart, type ChartField, type ChartSpec, type Compared } from "../../components/chart";
-import { Grid, rowsInMemory, type GridColumn } from "../../components/grid";
-import { written } from "../../format/values";
+import type { PanelRows, Row } from "../../api/types";
+import { Chart, type ChartSpec, type Compared } from "../../components/chart";
+import { fieldGrid, Grid, rowsInMemory } from "../../components/grid";
+import { Pivot } from "../../components/pivot";
 import type { Panel, PanelOf } from "./document";
 import { kpiOf } from "./kpi";
-import { pivotOf } from "./pivot";
 import { sortedRows, type SortKeys } from "./sort";
 
 const rowsOf = (result: PanelRows): Row[] => result.rows as Row[];
@@ -97,26 +96,10 @@ export function ChartPanel({ panel, result, shift }: ChartPanelProps) {
 
 export function TablePanel({ panel, result }: { panel: PanelOf<"table">; result: PanelRows }) {
   const [sort, setSort] = useState<SortKeys>([]);
-  const shown = useMemo(() => {
-    const wanted: ChartField[] =
-      panel.columns.length > 0 ? panel.columns : result.columns.map(({ name }) => ({ field: name }));
-    return wanted
-      .map((field) => ({ field, at: result.columns.findIndex(({ name }) => name === field.field) }))
-      .filter(({ at }) => at >= 0);
-  }, [panel, result]);
-  const columns = useMemo<GridColumn[]>(
-    () =>
-      shown.map(({ field, at }) => {
-        const type = result.columns[at]?.type ?? "string";
-        const format = (value: Cell) => written(value, field.format, type);
-        return { name: field.title || field.field, type, ...(field.format ? { format } : {}) };
-      }),
-    [shown, result],
-  );
-  const rows = useMemo(() => {
-    const cut = rowsOf(result).map((row) => shown.map(({ at }) => row[at] ?? null));
-    return sortedRows(cut, columns, sort);
-  }, [result, shown, columns, sort]);
+  const { columns, rows } = useMemo(() => {
+    const own = fieldGrid(panel.columns, result.columns, rowsOf(result));
+    return { columns: own.columns, rows: sortedRows(own.rows, own.columns, sort) };
+  }, [panel, result, sort]);
   return (
     <Grid
       label={panel.title || panel.id}
@@ -129,47 +112,6 @@ export function TablePanel({ panel, result }: { panel: PanelOf<"table">; result:
   );
 }
 
-export function PivotPanel({ panel, result }: { panel: PanelOf<"pivot">; result: PanelRows }) {
-  const pivot = useMemo(() => pivotOf(panel, result.columns, rowsOf(result)), [panel, result]);
-  const height = Math.max(1, pivot.head.length);
-  return (
-    <div class="dash-pivot" tabIndex={0} role="region" aria-label={`${panel.title || panel.id}, scrolls`}>
-      <table class="table">
-        <thead>
-          {(pivot.head.length > 0 ? pivot.head : [[]]).map((level, at) => (
-            <tr key={at}>
-              {at === 0 &&
-                pivot.sides.map((name) => (
-                  <th key={name} scope="col" rowSpan={height}>
-                    {name}
-                  </th>
-                ))}
-              {level.map(({ text, span }, index) => (
-                <th key={index} scope={span > 1 ? "colgroup" : "col"} colSpan={span} class="num">
-                  {text}
-                </th>
-              ))}
-            </tr>
-          ))}
-        </thead>
-        <tbody>
-          {pivot.rows.map((row, at) => (
-            <tr key={at}>
-              {row.side.map((text, index) => (
-                <th key={index} scope="row" class={index < row.same ? "dash-pivot-same" : ""}>
-                  {text}
-                </th>
-              ))}
-              {row.cells.map((text, index) => (
-                <td key={index} class="num">
-                  {text === "null" ? <span class="dim">null</span> : text}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {pivot.notes.length > 0 && <p class="dim">{pivot.notes.join(" ")}</p>}
-    </div>
-  );
-}
+export const PivotPanel = ({ panel, result }: { panel: PanelOf<"pivot">; result: PanelRows }) => (
+  <Pivot label={panel.title || panel.id} spec={panel} columns={result.columns} rows={rowsOf(result)} />
+);

@@ -217,7 +217,7 @@ export const sortSuggestion = (inferred: Inferred): unknown =>
 export const slugOf = (name: string, taken: ReadonlySet<string>): string => freeSlug(slugFrom(name) || "data", taken);
 
 export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
-  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another slug.` : undefined;
+  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another URL name.` : undefined;
   return slugFault(slug) ?? taking;
 }
 

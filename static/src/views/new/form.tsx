@@ -2,7 +2,8 @@ import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { pipelinesQuery, statusQuery } from "../../api/queries";
-import { Button } from "../../components/button";
+import { X } from "lucide-preact";
+import { Button, IconButton } from "../../components/button";
 import { Checkbox, SelectField, TextField } from "../../components/field";
 import { Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
@@ -38,13 +39,15 @@ interface Props {
   /** The pipeline that gets the tables; undefined: a new one. */
   target: string | undefined;
   onOther: () => void;
+  /** Leaves a file out of the choice. */
+  onRemove: (file: File) => void;
 }
 
 const sourceOf = (group: Group | undefined, lakeKey: string | undefined): Source =>
   group ? { kind: "files", files: group.files, formats: group.formats } : { kind: "lake", key: lakeKey ?? "" };
 
 /** One table a group of files, and one button that creates all of them. */
-export function Wizard({ groups, lakeKey, target, onOther }: Props) {
+export function Wizard({ groups, lakeKey, target, onOther, onRemove }: Props) {
   const [, go] = useLocation();
   const { data: listed } = useQuery(pipelinesQuery());
   const known = listed?.pipelines ?? [];
@@ -95,7 +98,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
       (wanted.size === 0 && "Create at least one table.") ||
       (twice &&
         `${counted(names.filter((name) => name === twice).length, "table")} are named ${twice}. Rename them.`) ||
-      (slugError && "Choose another slug.") ||
+      (slugError && "Choose another URL name.") ||
       [...wanted.values()]
         .map(({ blocked: why, draft }) => why && (all.length > 1 ? `${draft.table}: ${why}` : why))
         .find(Boolean);
@@ -157,7 +160,7 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
       onInput={(event) => isTyped(event.target) && setTouched(true)}
       onChange={() => setTouched(true)}
     >
-      <SourceLine groups={groups} lakeKey={lakeKey} locked={locked} onOther={onOther} />
+      <SourceLine groups={groups} lakeKey={lakeKey} locked={locked} onOther={onOther} onRemove={onRemove} />
       {all.length > 1 && (
         <>
           <Note>The files differ in their columns, so they become {counted(all.length, "table")}.</Note>
@@ -229,10 +232,10 @@ export function Wizard({ groups, lakeKey, target, onOther }: Props) {
           {existing === NEW && (
             <>
               <TextField
-                label="Slug"
+                label="URL name"
                 value={slug}
                 error={slugError}
-                hint="Used in URLs and by other tools."
+                hint="The slug of the pipeline: used in URLs, folders and keys."
                 disabled={locked || maker.begun}
                 onInput={(event) => setTyped(event.currentTarget.value.trim())}
               />
@@ -374,9 +377,10 @@ interface LineProps {
   lakeKey: string | undefined;
   locked: boolean;
   onOther: () => void;
+  onRemove: (file: File) => void;
 }
 
-function SourceLine({ groups, lakeKey, locked, onOther }: LineProps) {
+function SourceLine({ groups, lakeKey, locked, onOther, onRemove }: LineProps) {
   const files = groups.flatMap((group) => group.files);
   const large = files.filter(({ size }) => size > UPLOAD_BYTES_MAX);
   const versions = useMemo(
@@ -401,10 +405,36 @@ function SourceLine({ groups, lakeKey, locked, onOther }: LineProps) {
         </span>
         {!locked && <Button onClick={onOther}>Choose other files</Button>}
       </div>
+      {files.length > 1 && (
+        <details class="new-files">
+          <summary>Show files</summary>
+          <ul>
+            {files.map((file, at) => (
+              <li key={at} class="row">
+                <code class="grow">{file.name}</code>
+                <span class="secondary num">{bytes(file.size)}</span>
+                {!locked && <IconButton label={`Leave out ${file.name}`} icon={<X />} onClick={() => onRemove(file)} />}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
       {versions.map(([name, other]) => (
         <Note key={name} tone="warn">
-          {name} looks like another version of {other}. The table gets the rows of both, so those that are in both count
-          twice. To leave one out, choose other files.
+          <div class="row wrap">
+            <span class="grow">
+              {name} looks like another version of {other}. The table gets the rows of both, so those that are in both
+              count twice.
+            </span>
+            {!locked &&
+              files
+                .filter((file) => file.name === name || file.name === other)
+                .map((file) => (
+                  <Button key={file.name} onClick={() => onRemove(file)}>
+                    Leave out {file.name}
+                  </Button>
+                ))}
+          </div>
         </Note>
       ))}
       {large.length > 0 && (

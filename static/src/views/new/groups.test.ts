@@ -51,6 +51,7 @@ describe("several files", () => {
     expect(named("sales_q1.csv", "sales_q2.csv")).toBe("sales");
     expect(named("orders-2024-01.csv", "orders-2024-02.csv.gz")).toBe("orders");
     expect(named("a.csv", "b.csv")).toBe("a");
+    expect(named("sales_jan.csv", "Umsatz_März.csv", "sales-feb.csv", "sales apr.csv")).toBe("sales");
     expect(named("people-1.csv")).toBe("people-1");
   });
 });

@@ -87,5 +87,13 @@ export function commonStem(files: readonly { name: string }[]): string {
     .slice(0, end)
     .replace(/[\d\W_]*$/u, "")
     .replace(/[\s_.-]+(part|q|kw|week|month|year)$/i, "");
-  return common.length >= 2 ? common : first;
+  return common.length >= 2 ? common : (seriesOfMost(files) ?? first);
+}
+
+/** The series that more than half of the files belong to. */
+function seriesOfMost(files: readonly { name: string }[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const { name } of files) counts.set(seriesOf(name), (counts.get(seriesOf(name)) ?? 0) + 1);
+  const [most] = [...counts].sort(([, one], [, other]) => other - one);
+  return most && most[0].length >= 2 && most[1] * 2 > files.length ? most[0] : undefined;
 }

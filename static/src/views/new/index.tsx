@@ -96,6 +96,7 @@ export default function FromCsvView() {
               lakeKey={chosen.files.length > 0 ? undefined : key}
               target={target}
               onOther={start}
+              onRemove={(file) => choose(chosen.files.filter((one) => one !== file))}
             />
           )}
         </div>

@@ -17,7 +17,7 @@ import { sendArchive } from "./upload";
 
 function Refusal({ error }: { error: unknown }) {
   const failure = asFailure(error);
-  const remedy = failure.code === "already_exists" ? "Enter a different slug above." : remedyOf(failure);
+  const remedy = failure.code === "already_exists" ? "Enter another URL name above." : remedyOf(failure);
   return (
     <Note tone="bad">
       <p>Nothing was imported: {failure.message}</p>
@@ -108,12 +108,12 @@ export function ImportPipeline({
         }}
       />
       <TextField
-        label="Slug"
+        label="URL name"
         class="mono"
         value={slug}
         placeholder="As in the archive"
         error={fault}
-        hint="Import under a different slug"
+        hint="Import under another URL name"
         onInput={(event) => setSlug(event.currentTarget.value)}
       />
       {refused !== undefined && <Refusal error={refused} />}

@@ -56,14 +56,14 @@ function Blank({ taken }: { taken: readonly string[] }) {
       <TextField
         label="Title"
         value={title}
-        hint="Shown instead of the slug. Optional."
+        hint="Shown instead of the URL name. Optional."
         onInput={(event) => {
           setTitle(event.currentTarget.value);
           if (!own) change(slugFrom(event.currentTarget.value));
         }}
       />
       <TextField
-        label="Slug"
+        label="URL name"
         class="mono"
         value={slug}
         error={shown}
@@ -109,7 +109,7 @@ function Sample({ taken }: { taken: readonly string[] }) {
         at any time.
       </p>
       <TextField
-        label="Slug"
+        label="URL name"
         class="mono"
         value={slug}
         error={shown}

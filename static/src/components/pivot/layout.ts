@@ -2,7 +2,14 @@
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { isNaming } from "../../format/naming";
 import { plain, written } from "../../format/values";
-import type { PanelOf } from "./document";
+import type { ChartField } from "../chart";
+
+/** Columns of the result: those of `rows`, of `columns`, then the `values`. */
+export interface PivotSpec {
+  rows: ChartField[];
+  columns: ChartField[];
+  values: (ChartField & { aggregate: string | undefined })[];
+}
 
 const ROWS_MAX = 1_000;
 const COLUMNS_MAX = 200;
@@ -49,8 +56,8 @@ const key = (cells: (Cell | undefined)[]): string => JSON.stringify(cells.map((c
 /** Rows used to detect identifiers. */
 const NAMING_ROWS = 60;
 
-export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: Row[]): Pivot {
-  const [down, across] = [panel.rows.length, panel.columns.length];
+export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[]): Pivot {
+  const [down, across] = [spec.rows.length, spec.columns.length];
   const first = down + across;
   const formats = columns.map(({ name, type }, at) =>
     isNaming(
@@ -80,19 +87,19 @@ export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: 
   ];
   let above: string[] = [];
   const body = shownSides.map(([side, row]) => {
-    const names = panel.rows.map((field, at) => formatted(row, at, field.format));
+    const names = spec.rows.map((field, at) => formatted(row, at, field.format));
     const differs = names.findIndex((name, at) => name !== above[at]);
     above = names;
     const values = shownTops.flatMap(([top]) => {
       const found = cells.get(side + top);
-      return panel.values.map((measure, at) => (found ? formatted(found, first + at, measure.format) : ""));
+      return spec.values.map((measure, at) => (found ? formatted(found, first + at, measure.format) : ""));
     });
     return { side: names, cells: values, same: Math.max(0, differs) };
   });
   return {
-    sides: panel.rows.map(({ field, title }) => title ?? field),
+    sides: spec.rows.map(({ field, title }) => title ?? field),
     head: headOf(
-      panel,
+      spec,
       shownTops.map(([, row]) => row),
       formatted,
     ),
@@ -116,15 +123,15 @@ function compare(a: Row, b: Row, from: number, to: number): number {
 const order = new Intl.Collator(undefined, { numeric: true });
 
 function headOf(
-  panel: PanelOf<"pivot">,
+  spec: PivotSpec,
   tops: Row[],
   formatted: (row: Row, at: number, format: string | undefined) => string,
 ): Span[][] {
-  const measures = panel.values.map(measureName);
-  const head: Span[][] = panel.columns.map(() => []);
+  const measures = spec.values.map(measureName);
+  const head: Span[][] = spec.columns.map(() => []);
   let above: string[] = [];
   for (const row of tops) {
-    const names = panel.columns.map((field, at) => formatted(row, panel.rows.length + at, field.format));
+    const names = spec.columns.map((field, at) => formatted(row, spec.rows.length + at, field.format));
     const differs = names.findIndex((name, at) => name !== above[at]);
     names.forEach((text, level) => {
       const last = head[level]?.at(-1);
@@ -133,7 +140,7 @@ function headOf(
     });
     above = names;
   }
-  const named = measures.length > 1 || panel.columns.length === 0 || panel.values[0]?.title;
+  const named = measures.length > 1 || spec.columns.length === 0 || spec.values[0]?.title;
   if (named) head.push(tops.flatMap(() => measures.map((text) => ({ text, span: 1 }))));
   return head;
 }

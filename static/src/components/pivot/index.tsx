@@ -1,0 +1,59 @@
+import { useMemo } from "preact/hooks";
+import type { ResultColumn, Row } from "../../api/types";
+import { pivotOf, type PivotSpec } from "./layout";
+import "./pivot.css";
+
+export type { PivotSpec } from "./layout";
+
+interface Props {
+  label: string;
+  spec: PivotSpec;
+  columns: ResultColumn[];
+  rows: Row[];
+}
+
+/** A pivot table of a result that is grouped by its rows and columns. */
+export function Pivot({ label, spec, columns, rows }: Props) {
+  const pivot = useMemo(() => pivotOf(spec, columns, rows), [spec, columns, rows]);
+  const height = Math.max(1, pivot.head.length);
+  return (
+    <div class="pivot" tabIndex={0} role="region" aria-label={`${label}, scrolls`}>
+      <table class="table">
+        <thead>
+          {(pivot.head.length > 0 ? pivot.head : [[]]).map((level, at) => (
+            <tr key={at}>
+              {at === 0 &&
+                pivot.sides.map((name) => (
+                  <th key={name} scope="col" rowSpan={height}>
+                    {name}
+                  </th>
+                ))}
+              {level.map(({ text, span }, index) => (
+                <th key={index} scope={span > 1 ? "colgroup" : "col"} colSpan={span} class="num">
+                  {text}
+                </th>
+              ))}
+            </tr>
+          ))}
+        </thead>
+        <tbody>
+          {pivot.rows.map((row, at) => (
+            <tr key={at}>
+              {row.side.map((text, index) => (
+                <th key={index} scope="row" class={index < row.same ? "pivot-same" : ""}>
+                  {text}
+                </th>
+              ))}
+              {row.cells.map((text, index) => (
+                <td key={index} class="num">
+                  {text === "null" ? <span class="dim">null</span> : text}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {pivot.notes.length > 0 && <p class="dim">{pivot.notes.join(" ")}</p>}
+    </div>
+  );
+}
