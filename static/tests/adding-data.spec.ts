@@ -161,6 +161,38 @@ test("a new month in another format goes into its table, and is read in its own"
   await expect(next).not.toContainText("another format");
 });
 
+test("an empty file isn't sent, and one with other columns is said not to fit the table", async ({ page, api }) => {
+  await api.pipeline("in-foreign", config, { "orders/a.csv": csv(0, 3) });
+  await page.goto("/p/in-foreign");
+  await drop(page, { "empty.csv": "" });
+  const empty = page.getByRole("dialog", { name: "Add empty.csv" });
+  await expect(empty).toContainText("empty.csv is empty: it has no rows.", SLOW);
+  await expect(empty.getByRole("button", { name: "Upload" })).toBeDisabled();
+  await empty.getByRole("button", { name: "Cancel" }).click();
+  await drop(page, { "staff.csv": "employee,hired\nAnn,2020-01-01\nBob,2021-01-01\n" });
+  const foreign = page.getByRole("dialog", { name: "Add staff.csv" });
+  await expect(foreign).toContainText("staff.csv has none of the columns of orders, so a run would fail.", SLOW);
+  await expectAccessible(page);
+});
+
+test("a title that a spreadsheet pads, and a total, are left out of a new table", async ({ page, api }) => {
+  const rows = (from: number) =>
+    Array.from({ length: 30 }, (_, at) => `SO-${from + at},04/${10 + (at % 20)}/2025,${at + 1},"$1,0${10 + at}.50"`);
+  const header = "Order ID,Order Date,Quantity,Revenue";
+  await page.goto("/new");
+  await drop(page, {
+    "sales_mar.csv": [header, ...rows(100), ""].join("\r\n"),
+    "sales_apr.csv": ["Sales report April,,,", ",,,", header, ...rows(200), 'Total,,465,"$30,750.00"', ""].join("\r\n"),
+  });
+  await page.getByLabel("URL name").fill("in-padded");
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/in-padded\/data\/sales/, SLOW);
+  const sql = "SELECT count(*), sum(quantity)::INT, sum(revenue)::VARCHAR FROM sales";
+  const answer = await page.request.post("/api/p/in-padded/query", { data: { sql } });
+  expect(((await answer.json()) as { rows: unknown[][] }).rows).toEqual([[60, 930, "61500.00"]]);
+  expect(await api.get("/api/p/in-padded/jobs")).toMatchObject({ jobs: [{ status: "completed" }] });
+});
+
 test("a file that can't be read says why nothing can be created, and can be left out", async ({ page }) => {
   await page.goto("/new");
   await drop(page, { "a.csv": csv(0, 4), "b.csv": "" });

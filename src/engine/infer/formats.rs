@@ -62,11 +62,59 @@ pub fn infer_all(store: &dyn ObjectStore, keys: &[&str], options: &InferOptions)
             Err(error) => failed.push((key.to_owned(), error)),
         }
     }
+    failed.extend(take_unnamed(&mut sampled));
     if sampled.is_empty() && !failed.is_empty() {
         return Err(failed.swap_remove(0).1);
     }
     let (proposal, files) = merge(&sampled, Instant::now() + options.time_max)?;
     Ok(Joined { proposal: proposal.with_warnings(), files, failed })
+}
+
+/// Takes out the files whose columns have no names, if others have: nothing tells which columns are the same.
+fn take_unnamed(sampled: &mut Vec<Sampled>) -> Vec<(String, InferError)> {
+    let named = |file: &Sampled| file.proposal.csv_full.header;
+    let names: BTreeSet<String> = sampled
+        .iter()
+        .filter(|file| named(file))
+        .flat_map(|file| file.proposal.columns.iter().map(|column| column.name.clone()))
+        .collect();
+    let Some(other) = sampled.iter().find(|file| named(file)).map(|file| file_name(&file.proposal.key).to_owned())
+    else {
+        return Vec::new();
+    };
+    let is_foreign =
+        |file: &Sampled| !named(file) && file.proposal.columns.iter().all(|column| !names.contains(&column.name));
+    let (foreign, rest) = std::mem::take(sampled).into_iter().partition(is_foreign);
+    *sampled = rest;
+    let error = |file: Sampled| {
+        let key = file.proposal.key;
+        let reason = format!("it has no line of column names, unlike `{other}`; add it to a table of its own");
+        (key.clone(), InferError::NotCsv { key, reason })
+    };
+    foreign.into_iter().map(error).collect()
+}
+
+/// Gives all formats the texts that mean null in any of them.
+fn agree_on_nulls(formats: &mut [FormatGroup]) {
+    let mut texts: Vec<Value> = Vec::new();
+    for format in formats.iter() {
+        for text in format.proposal.csv.get("null_values").and_then(Value::as_array).into_iter().flatten() {
+            if !texts.contains(text) {
+                texts.push(text.clone());
+            }
+        }
+    }
+    if texts.is_empty() {
+        return;
+    }
+    for proposal in formats.iter_mut().map(|format| &mut format.proposal) {
+        if let Some(csv) = proposal.csv.as_object_mut() {
+            csv.insert("null_values".into(), Value::Array(texts.clone()));
+        }
+        if let Ok(full) = serde_json::from_value(proposal.csv.clone()) {
+            proposal.csv_full = full;
+        }
+    }
 }
 
 /// Files of one format, and the proposal for them.
@@ -105,6 +153,7 @@ fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSa
         let (proposal, _) = join(&files, deadline)?;
         formats.push(FormatGroup { members, proposal });
     }
+    agree_on_nulls(&mut formats);
     agree_on_columns(&mut formats);
     let checks = settle(&mut formats, &all, deadline)?;
     let (main, others) = formats.split_first().ok_or(InferError::Empty { key: String::new() })?;

@@ -27,7 +27,7 @@ import { matchesOf, resolved, type Choice, type Match, type Resolved } from "../
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
-import { oddFiles, oddFilesOf, OwnFormats } from "../tables/own-format";
+import { OwnFormats, unfitFiles, unfitFilesOf } from "../tables/own-format";
 import { UploadMatches } from "./upload-matches";
 import { offerFiles, uploadRequest } from "./upload-request";
 
@@ -86,7 +86,9 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const likely = likelyTable(tables, files[0]?.name ?? "")?.name;
   const name = chosen === NEW ? NEW : (table ?? likely ?? (tables.length === 0 ? NEW : CHOOSE));
   const target = tables.find((one) => one.name === name);
-  const refused = files.map((file) => sizeProblem(file.name, file.size)).find((problem) => problem !== undefined);
+  const refused = files
+    .map(({ name: file, size }) => (size === 0 ? `${file} is empty: it has no rows` : sizeProblem(file, size)))
+    .find((problem) => problem !== undefined);
   const stored = useQuery({
     queryKey: ["lake", "matches", chosen, target?.globs, files],
     queryFn: () => matchesOf(chosen, target?.globs ?? [], files),
@@ -94,14 +96,16 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     staleTime: 0,
     gcTime: 0,
   });
-  const odd = useQuery({
-    queryKey: ["lake", "odd", chosen, target?.name, target?.globs, files],
-    queryFn: () => oddFilesOf(chosen, target?.name ?? "", target?.globs ?? [], files),
+  const unfit = useQuery({
+    queryKey: ["lake", "unfit", chosen, target?.name, target?.globs, files],
+    queryFn: () => unfitFilesOf(chosen, target?.name ?? "", target?.globs ?? [], files),
     enabled: target !== undefined,
     staleTime: 0,
     gcTime: 0,
   });
-  const oddNames = (odd.data ?? []).map((file) => file.name);
+  const [oddNames, foreignNames] = [unfit.data?.odd, unfit.data?.foreign].map((some = []) =>
+    some.map((file) => file.name),
+  );
   // Without the listing, files that exist are asked about when they are sent.
   const matches = (target && stored.data) ?? [];
   const choiceOf = ({ file, kind }: Match): Choice => choices.get(file) ?? (kind === "same" ? 0 : undefined);
@@ -234,7 +238,14 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
             }
           />
           {problem && <p class="secondary">{problem}</p>}
-          {target && oddNames.length > 0 && (
+          {foreignNames !== undefined && foreignNames.length > 0 && (
+            <Note tone="warn">
+              {foreignNames.join(", ")} {foreignNames.length === 1 ? "has" : "have"} none of the columns of{" "}
+              {target.name}, so a run would fail. To load {foreignNames.length === 1 ? "it" : "them"}, choose another
+              table, or New table.
+            </Note>
+          )}
+          {oddNames !== undefined && oddNames.length > 0 && (
             <Note>
               {oddNames.join(", ")} {oddNames.length === 1 ? "has" : "have"} the columns of {target.name} in another
               format. {oddNames.length === 1 ? "It is read in its own." : "Each is read in its own."}
@@ -347,7 +358,7 @@ async function planUpload(slug: string, table: TableStatus, { files, places, del
   const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
   const globs = [...table.globs, ...added];
-  const formats = mapping && (await OwnFormats.of(await oddFiles(mapping, globs, files)));
+  const formats = mapping && (await OwnFormats.of((await unfitFiles(mapping, globs, files)).odd));
   const csvOfFile = (file: File) => formats?.csvOf(file) ?? csvOf(mapping, uploadKeyOf(globs, file.name) ?? file.name);
   const parts = await partsToUpload(slug, globs, files, (file) => shapeOf(csvOfFile(file)), places);
   const saveGlobs = async () => {

@@ -110,7 +110,10 @@ function newColumns(mapping: StoredMapping, inferred: Inferred, { wanted, ignore
   const read = new Set(columns.flatMap(headersOf));
   const names = new Set(columns.map(({ name }) => text(name).toLowerCase()));
   const [asked, left] = [wanted, ignored].map((some) => new Set(some.map((name) => name.toLowerCase())));
-  const isProposed = (header: string) => (wanted.length > 0 ? asked?.has(header) : !left?.has(header)) === true;
+  // Files without any column of the table are hardly meant for it.
+  const isForeign = read.size > 0 && !inferred.columns.some((column) => read.has(headerOf(column)));
+  const isProposed = (header: string) =>
+    !isForeign && (wanted.length > 0 ? asked?.has(header) : !left?.has(header)) === true;
   return inferred.columns
     .filter((column) => typeof column.from === "string" && !read.has(headerOf(column)))
     .map((column) => {

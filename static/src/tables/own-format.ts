@@ -14,35 +14,52 @@ import { isDialect, itemOf } from "./dialect";
 /** Files of one upload that get formats of their own. */
 const FILES_MAX = 10;
 
-/** Whether the file has the table's columns, and the config reads none of them in it. */
-async function isOdd(file: File, place: string, mapping: StoredMapping): Promise<boolean> {
+/** `odd`: has the table's columns, and the config reads none of them in it; `foreign`: has other columns only. */
+type Fit = "reads" | "odd" | "foreign";
+
+async function fitOf(file: File, place: string, mapping: StoredMapping): Promise<Fit> {
   const csv = csvOf(mapping, place);
   const dialect = isDialect(csv) ? csv : {};
   const start = itemOf(dialect, "header") === true ? await firstLines(file) : undefined;
-  if (!start) return false;
+  if (!start) return "reads";
   const line = start.lines[Number(itemOf(dialect, "skip_rows"))] ?? "";
   const [cells = []] = split(line, String(itemOf(dialect, "delimiter")), itemOf(dialect, "quote") as string | null);
   const headers = headersOfTable(mapping);
   const known = (names: readonly string[]) => names.filter((name) => headers.has(name.trim().toLowerCase())).length;
   const { header = [] } = readHead(start.lines);
-  return known(cells) === 0 && known(header) > 0 && known(header) * 2 >= header.length;
+  if (known(cells) > 0) return "reads";
+  if (known(header) > 0) return known(header) * 2 >= header.length ? "odd" : "reads";
+  return header.length > 1 && headers.size > 0 ? "foreign" : "reads";
 }
 
-/** The files that have the columns of the table in another format than the config reads them in. */
-export async function oddFiles(
+/** Files that the config doesn't read as they are. */
+interface Unfit {
+  /** With the columns of the table in another format than the config reads them in. */
+  odd: File[];
+  /** With none of the columns of the table. */
+  foreign: File[];
+}
+
+export async function unfitFiles(
   mapping: StoredMapping,
   globs: readonly string[],
   files: readonly File[],
-): Promise<File[]> {
-  const odd = await Promise.all(files.map((file) => isOdd(file, uploadKeyOf(globs, file.name) ?? file.name, mapping)));
-  return files.filter((_, at) => odd[at]).slice(0, FILES_MAX);
+): Promise<Unfit> {
+  const fits = await Promise.all(files.map((file) => fitOf(file, uploadKeyOf(globs, file.name) ?? file.name, mapping)));
+  const those = (fit: Fit) => files.filter((_, at) => fits[at] === fit);
+  return { odd: those("odd").slice(0, FILES_MAX), foreign: those("foreign") };
 }
 
 /** The same by the saved config. @throws ApiFailure */
-export async function oddFilesOf(slug: string, table: string, globs: readonly string[], files: readonly File[]) {
+export async function unfitFilesOf(
+  slug: string,
+  table: string,
+  globs: readonly string[],
+  files: readonly File[],
+): Promise<Unfit> {
   const { config } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table);
-  return mapping ? await oddFiles(mapping, globs, files) : [];
+  return mapping ? await unfitFiles(mapping, globs, files) : { odd: [], foreign: [] };
 }
 
 /** The formats of files, found by the service in samples of them. */

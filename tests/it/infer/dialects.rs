@@ -154,6 +154,23 @@ fn duplicate_header_names_are_replaced_by_positions() {
 }
 
 #[test]
+fn titles_that_a_spreadsheet_pads_with_empty_cells_are_skipped() {
+    let rows = "SO-1,04/01/2025,6,\"$1,081.68\"\nSO-2,04/02/2025,(2),$97.90\nSO-2,04/30/2025,4,$7.00\n";
+    let titles = "Monthly sales report - April 2025,,,\nExported 05/02/2025,,,\n,,,\n";
+    let columns = &["order_id:string", "order_date:date:%m/%d/%Y", "quantity:int64", "revenue:decimal(18,2)"];
+    let proposal =
+        check(format!("{titles}Order ID,Order Date,Quantity,Revenue\n{rows}"), r#"{"skip_rows":3}"#, columns);
+    assert!(reason(&proposal, Item::SkipRows).contains("that have values"));
+    // With one cell a title, or with a total at the end, it is the same table.
+    check(format!("April\nOrder ID,Order Date,Quantity,Revenue\n{rows}"), r#"{"skip_rows":1}"#, columns);
+    let csv = r#"{"skip_rows":3,"skip_footer_rows":1,"footer_values":["Total"]}"#;
+    check(format!("{titles}Order ID,Order Date,Quantity,Revenue\n{rows}Total,,8,\"$1,186.58\"\n"), csv, columns);
+    // Sparse data and headers with few names are no titles.
+    check("id,a,b\n1,,\n2,,\n3,x,\n", "{}", &["id:int64", "a:string", "b:string"]);
+    check(",,x\n1,2,3\n4,5,6\n", r#"{"header":false,"skip_rows":1}"#, &["column_1:int64", "column_2:int64", "x:int64"]);
+}
+
+#[test]
 fn single_column_single_row_and_header_only_files_are_read() {
     check("name\nJohn Smith\nAnn Lee\n", "{}", &["name:string"]);
     check("at\n12:30:00\n13:30:00\n", "{}", &["at:time"]);

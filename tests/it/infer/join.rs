@@ -123,6 +123,32 @@ fn files_without_a_proposal_are_named_and_the_others_are_read() {
 }
 
 #[test]
+fn file_without_column_names_is_named_and_the_others_are_read() {
+    let store = MemoryStore::new();
+    let named = "id,city\n1,Ulm\n2,Bonn\n";
+    for (key, text) in [("pipelines/x/a.csv", named), ("pipelines/x/b.csv", "3,Köln\n4,Ulm\n")] {
+        store.put(Bucket::Lake, key, text.as_bytes(), &WriteOptions::default()).unwrap();
+    }
+    let joined = infer_all(&store, &["pipelines/x/b.csv", "pipelines/x/a.csv"], &GENEROUS_LIMITS).unwrap();
+    let [(key, error)] = &joined.failed[..] else { panic!("{:?}", joined.failed) };
+    assert_eq!(key, "pipelines/x/b.csv");
+    assert!(error.to_string().contains("no line of column names, unlike `a.csv`"), "{error}");
+    assert_eq!(joined.proposal.sample.rows_confirmed, 2);
+}
+
+#[test]
+fn text_that_means_null_in_one_format_means_it_in_all() {
+    let many = "id,amount,region\n1,10.5,North\n2,N/A,N/A\n3,N/A,West\n";
+    let other = "id;amount;region\n4;1,5;N/A\n5;2,5;South\n";
+    let joined = joined(&[("a.csv", many), ("b.csv", other)], 5);
+    let mapping = joined.proposal.mapping();
+    let region = joined.proposal.columns.iter().find(|column| column.name == "region").unwrap();
+    assert!(region.nullable, "{mapping}");
+    assert_eq!(type_of(&joined, "amount"), "decimal(18,1)");
+    assert!(mapping["variants"][0]["csv"]["null_values"].to_string().contains("N/A"), "{mapping}");
+}
+
+#[test]
 fn files_of_other_formats_become_variants_of_the_largest() {
     let german = "Kasse 4\n\nid;day;amount;city\n1;31.01.2024;1.234,50;Köln\n2;01.02.2024;7,00;Ulm\n";
     let plain = "id,day,amount,city\n3,2024-01-31,1234.50,Köln\n4,2024-02-01,7.00,Ulm\n";

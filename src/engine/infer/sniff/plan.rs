@@ -17,6 +17,8 @@ const SNIFF_BYTES_MAX: usize = 1 << 20;
 
 /// Records below the first used to judge a header.
 const BELOW_MAX: usize = 200;
+/// Records above a header that spreadsheets pad with empty cells.
+const TITLES_MAX: usize = 20;
 /// Dialects shown as candidates.
 const CANDIDATES_MAX: usize = 5;
 const COMMENTS: [u8; 2] = *b"#%";
@@ -223,7 +225,10 @@ impl HeaderSettler<'_> {
 
     fn settle(mut self, plan: &mut DialectPlan) {
         let cut = self.cut;
-        let at = self.header_of_other_width().unwrap_or(cut.first);
+        let at = match self.header_of_other_width() {
+            Some(at) => at,
+            None => cut.first + self.padded_titles(),
+        };
         let Some(record) = cut.records.get(at).copied() else { return };
         let own = self.cells(&record);
         let same = |r: &&CutRecord| r.width == cut.width;
@@ -251,6 +256,28 @@ impl HeaderSettler<'_> {
         } else {
             plan.positional = Some((1..=cut.width).map(|nth| format!("column_{nth}")).collect());
         }
+    }
+
+    /// The number of records above the header that are titles, notes or blank, padded to the width of the table: at most a
+    /// third of their cells has a value, while all of the header's do, and most of the records below have more.
+    fn padded_titles(&mut self) -> usize {
+        let cut = self.cut;
+        let records = &cut.records[cut.first..];
+        let title_cells_max = cut.width / 3;
+        let filled = |cells: &[Vec<u8>]| cells.iter().filter(|cell| !cell.is_empty()).count();
+        let is_title =
+            |record: &&CutRecord| record.width == cut.width && filled(&self.cells(record)) <= title_cells_max;
+        let titles = records.iter().take(TITLES_MAX).take_while(is_title).count();
+        if titles == 0 {
+            return 0;
+        }
+        let of_width = records[titles..].iter().filter(|record| record.width == cut.width);
+        let mut cells = of_width.take(BELOW_MAX + 1).map(|record| self.cells(record));
+        let Some(header) = cells.next().filter(|header| filled(header) == cut.width) else { return 0 };
+        let below: Vec<_> = cells.collect();
+        let sparse = below.iter().filter(|cells| filled(cells) <= title_cells_max).count();
+        let is_table = !below.is_empty() && sparse * 10 <= below.len();
+        if is_table && header::detect(&header, &below, self.kinds).header { titles } else { 0 }
     }
 
     /// A record of names right before the data, with one cell more or less.
@@ -282,9 +309,10 @@ impl HeaderSettler<'_> {
         let lines = self.lines_before(record.start);
         plan.dialect.skip_rows = lines;
         let why = format!(
-            "{} before the first record with {}",
+            "{} before the first record with {}{}",
             counted(lines, "line", "lines"),
-            counted(self.cut.width as u64, "cell", "cells")
+            counted(self.cut.width as u64, "cell", "cells"),
+            if at > self.cut.first { " that have values" } else { "" }
         );
         plan.find(Item::SkipRows, json!(lines), why);
         if self.comments.iter().all(|line| line.start < record.start) {
