@@ -3,7 +3,6 @@
 //!
 //! Must not: depend on a store backend or the SQL engine; it uses `ports` alone.
 
-mod avx2;
 pub mod cells;
 pub mod convert;
 pub mod encode;
@@ -12,6 +11,7 @@ pub mod preview;
 pub mod read;
 pub mod run;
 pub mod run_error;
+mod simd;
 pub mod validate;
 
 /// The version of the Parquet writer; part of every fingerprint, since the bytes of a table depend on it.

@@ -20,6 +20,7 @@ const SYSTEM: &[(&str, Option<&str>)] = &[
     ("libpthread.so.0", None),
     ("librt.so.1", None),
     ("ld-linux-x86-64.so.2", None),
+    ("ld-linux-aarch64.so.1", None),
 ];
 
 fn root() -> &'static Path {
@@ -172,10 +173,13 @@ fn sql_program() -> PathBuf {
 
 /// Where the loader finds the library for the program under test.
 fn library() -> PathBuf {
-    let said = Command::new("ldd").arg(sql_program()).output_reaped().unwrap();
-    let text = String::from_utf8(said.stdout).unwrap();
-    let line = text.lines().find(|line| line.contains("libduckdb.so")).unwrap_or_else(|| panic!("{text}"));
-    PathBuf::from(line.split_whitespace().nth(2).unwrap())
+    // As the loader looks for it; `ldd` doesn't know programs for other processors, which an emulator runs.
+    let program = sql_program();
+    let origin = program.parent().unwrap().display().to_string();
+    let own = dynamic(&program, "RUNPATH").join(":").replace("$ORIGIN", &origin);
+    let all = [std::env::var("LD_LIBRARY_PATH").unwrap_or_default(), own].join(":");
+    let mut found = all.split(':').map(|folder| Path::new(folder).join("libduckdb.so"));
+    found.find(|file| file.is_absolute() && file.exists()).unwrap_or_else(|| panic!("no libduckdb.so in {all}"))
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //!
 //! Must not: decide the outcome of a faulty row (`on_error` is the caller's).
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod boolean;
 mod column_builder;
 mod decimal;
@@ -13,9 +15,11 @@ mod fault;
 mod float;
 mod formatted;
 mod integer;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod number;
 mod probe;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod simd;
 mod text;
 mod time;

@@ -14,9 +14,9 @@ use super::utf8::CellTexts;
 use super::word::{CellQuad, Digits, PortableDigits, QUAD_CELL_BYTES_MAX};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
-use crate::engine::avx2::Avx2;
 use crate::engine::read::record_index::FieldRange;
 use crate::engine::read::record_index::unescape;
+use crate::engine::simd::Simd;
 
 /// Parses the cells of one type.
 pub(super) trait Parser: Send {
@@ -300,12 +300,12 @@ pub(super) struct FixedColumn<P: Parser> {
     parser: P,
     values: Vec<P::Value>,
     nulls: NullRows,
-    avx2: Option<Avx2>,
+    simd: Option<Simd>,
 }
 
 impl<P: Parser> FixedColumn<P> {
     pub fn new(parser: P) -> Self {
-        Self { parser, values: Vec::new(), nulls: NullRows::default(), avx2: Avx2::detect() }
+        Self { parser, values: Vec::new(), nulls: NullRows::default(), simd: Simd::detect() }
     }
 
     /// [`ColumnValues::append`] with the given implementation of `digits`.
@@ -350,9 +350,9 @@ impl<P: Parser> FixedColumn<P> {
 
 impl<P: Parser> ColumnValues for FixedColumn<P> {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
-        match self.avx2 {
-            #[cfg(target_arch = "x86_64")]
-            Some(avx2) => avx2.append(self, cells, faults),
+        match self.simd {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Some(simd) => simd.append(self, cells, faults),
             _ => self.append_by(PortableDigits, cells, faults),
         }
     }

@@ -6,7 +6,7 @@
 //! violation ends the scan.
 
 use super::machine::Machine;
-use crate::engine::avx2::Avx2;
+use crate::engine::simd::Simd;
 
 pub(super) const BLOCK_BYTES: usize = 64;
 
@@ -100,7 +100,7 @@ fn equal(block: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner {
     separators: Separators,
-    avx2: Option<Avx2>,
+    simd: Option<Simd>,
 }
 
 impl Scanner {
@@ -111,21 +111,21 @@ impl Scanner {
             quote: machine.quote(),
             crlf: machine.crlf(),
         };
-        Some(Self { separators, avx2: Avx2::detect() })
+        Some(Self { separators, simd: Simd::detect() })
     }
 
     /// Without special instructions.
     #[cfg(any(test, feature = "fuzzing"))]
     pub fn portable(self) -> Self {
-        Self { avx2: None, ..self }
+        Self { simd: None, ..self }
     }
 
     /// Scans `text` from `from`, the start of a record, until the sink stops it or the text ends. Returns the position
     /// of the first block that needs the exact machine, which `sink` has not received.
     pub fn scan<S: BlockSink>(&self, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
-        match self.avx2 {
-            #[cfg(target_arch = "x86_64")]
-            Some(avx2) => avx2.scan(&self.separators, text, from, sink),
+        match self.simd {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Some(simd) => simd.scan(&self.separators, text, from, sink),
             _ => scan_with(PortableMasks, &self.separators, text, from, sink),
         }
     }

@@ -3,6 +3,8 @@
 mod formatted;
 mod numbers;
 mod properties;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod simd;
 mod texts;
 mod times;
 

@@ -151,23 +151,23 @@ proptest! {
         prop_assert_eq!(ours, theirs);
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[test]
     fn masks_are_the_same_with_and_without_simd(
         block in prop::array::uniform32(any::<u64>()), few in prop::collection::vec(prop::sample::select(b",\"\na".to_vec()), 64),
         quote in prop::sample::select(vec![Some(b'"'), None, Some(0xff)]),
     ) {
         use crate::engine::read::scan::{Masker, PortableMasks, Separators};
-        let Some(avx2) = crate::engine::avx2::Avx2::detect() else { return Ok(()) };
+        let Some(simd) = crate::engine::simd::Simd::detect() else { return Ok(()) };
         let separators = Separators { delimiter: b',', newline: b'\n', quote, crlf: true };
         let mut bytes = [0u8; 64];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(block) {
             *place = word.to_le_bytes();
         }
-        prop_assert_eq!(avx2.masks(&bytes, &separators), PortableMasks.masks(&bytes, &separators));
+        prop_assert_eq!(simd.masks(&bytes, &separators), PortableMasks.masks(&bytes, &separators));
         bytes.copy_from_slice(&few);
-        prop_assert_eq!(avx2.masks(&bytes, &separators), PortableMasks.masks(&bytes, &separators));
-        prop_assert_eq!(avx2.prefix_xor(block[0]), PortableMasks.prefix_xor(block[0]));
+        prop_assert_eq!(simd.masks(&bytes, &separators), PortableMasks.masks(&bytes, &separators));
+        prop_assert_eq!(simd.prefix_xor(block[0]), PortableMasks.prefix_xor(block[0]));
     }
 }
 

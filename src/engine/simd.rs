@@ -1,12 +1,13 @@
-//! Detection of AVX2 and of features that all processors with AVX2 have.
+//! Detection of the vector instructions that the engine has code for: on x86-64 AVX2 and the features that all
+//! processors with AVX2 have, on arm64 NEON, which all of them have.
 
 /// Proof that the features of [`Self::detect`] are available.
 ///
 /// Invariant: only created by [`Self::detect`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Avx2(());
+pub(super) struct Simd(());
 
-impl Avx2 {
+impl Simd {
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         let there = is_x86_feature_detected!("avx2")
@@ -15,7 +16,9 @@ impl Avx2 {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let there = cfg!(target_feature = "neon");
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let there = false;
         there.then_some(Self(()))
     }

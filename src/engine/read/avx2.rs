@@ -1,6 +1,6 @@
 //! The masks of [`super::scan`] by AVX2 and carry-less multiplication.
 //!
-//! Invariant: [`Avx2::detect`] checks every feature of `#[target_feature]` below.
+//! Invariant: [`Simd::detect`] checks every feature of `#[target_feature]` below.
 
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_prefetch, _mm_set_epi64x, _mm_set1_epi8,
@@ -8,12 +8,12 @@ use std::arch::x86_64::{
 };
 
 use super::scan::{BLOCK_BYTES, BlockSink, Masker, Masks, Separators, scan_with};
-use crate::engine::avx2::Avx2;
+use crate::engine::simd::Simd;
 
 /// Prefetch distance in bytes: text read by another thread is in that core's cache and slow to load.
 const AHEAD_BYTES: usize = 1_024;
 
-impl Avx2 {
+impl Simd {
     pub(super) fn scan<S: BlockSink>(
         self,
         separators: &Separators,
@@ -26,7 +26,7 @@ impl Avx2 {
     }
 }
 
-impl Masker for Avx2 {
+impl Masker for Simd {
     #[inline(always)]
     fn masks(self, block: &[u8; BLOCK_BYTES], separators: &Separators) -> Masks {
         // SAFETY: `self` exists, so `detect` found every feature that `masks` enables.
@@ -42,8 +42,8 @@ impl Masker for Avx2 {
 
 /// The whole loop with the features enabled, so that masks and bit counts are single instructions.
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt,popcnt")]
-fn scan<S: BlockSink>(avx2: Avx2, separators: &Separators, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
-    scan_with(avx2, separators, text, from, sink)
+fn scan<S: BlockSink>(simd: Simd, separators: &Separators, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
+    scan_with(simd, separators, text, from, sink)
 }
 
 #[inline]
