@@ -20,7 +20,7 @@ use crate::support::program::{call, lakemill};
 use crate::support::site::{await_some, await_that};
 
 /// A running `up`, and its output: the last word of each line by its first.
-struct Up {
+pub struct Up {
     child: Child,
     said: BTreeMap<String, String>,
     log: NamedTempFile,
@@ -38,14 +38,18 @@ impl Drop for Up {
 }
 
 fn command(data: &Path) -> Command {
-    let mut command = lakemill();
+    up_of(lakemill(), data)
+}
+
+/// `up` of a `lakemill` that is somewhere.
+pub fn up_of(mut command: Command, data: &Path) -> Command {
     command.args(["up", "--port", "0", "--worker-port", "0", "--data"]).arg(data);
     command.env_remove("SVC_ADMIN_PASSWORD_HASH");
     command
 }
 
 impl Up {
-    fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         let log = NamedTempFile::new().unwrap();
         let mut child = command.stdout(Stdio::piped()).stderr(log.reopen().unwrap()).spawn_reaped().unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
@@ -66,12 +70,12 @@ impl Up {
         std::fs::read_to_string(self.log.path()).unwrap()
     }
 
-    fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.said["open"].strip_prefix("http://").unwrap().to_owned()
     }
 
     /// Retries: a store check that exceeds its time limit counts as failed, and the next may pass.
-    fn await_ready(address: &str) {
+    pub fn await_ready(address: &str) {
         await_that("it to be ready", || get(address, "/readyz").json()["ready"] == true);
     }
 
@@ -81,7 +85,7 @@ impl Up {
         send(&self.address(), "POST", "/api/auth/login", &[], &body).status
     }
 
-    fn end(mut self) {
+    pub fn end(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, Signal::TERM).unwrap();
         let status = await_some("its end", || self.child.try_wait().unwrap());
@@ -89,7 +93,7 @@ impl Up {
     }
 }
 
-fn password(up: &Up) -> String {
+pub fn password(up: &Up) -> String {
     up.said["password"].split_whitespace().next().unwrap().to_owned()
 }
 

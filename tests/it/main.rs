@@ -97,6 +97,7 @@ mod supply_chain;
 mod support;
 mod table_commits;
 mod table_history;
+mod tarball;
 mod tidy;
 mod units;
 mod variants;

@@ -43,8 +43,13 @@ impl Browser {
 
     /// A client with a session.
     pub fn log_in(web: &Service) -> Self {
-        let mut browser = Self::anonymous(web);
-        let reply = browser.post("/api/auth/login", &serde_json::json!({ "password": PASSWORD })).ok();
+        Self::log_in_at(web.address(), PASSWORD)
+    }
+
+    /// A client with a session of a service that was started elsewhere.
+    pub fn log_in_at(address: String, password: &str) -> Self {
+        let mut browser = Self { address, cookie: None };
+        let reply = browser.post("/api/auth/login", &serde_json::json!({ "password": password })).ok();
         let cookie = reply.header("set-cookie").expect("a cookie");
         browser.cookie = Some(cookie.split(';').next().unwrap().to_owned());
         browser
