@@ -22,7 +22,7 @@ pub enum KvConfig {
 pub struct RedisConfig {
     /// `redis://…`, `rediss://…` or the same with `+sentinel`, the whole URL.
     pub url: Secret,
-    /// What the server knows this client by, in addition to the password; with TLS only.
+    /// Sent to servers that require client certificates, in addition to the password; with TLS only.
     pub certificate: Option<ClientCertificate>,
 }
 

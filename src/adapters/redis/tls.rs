@@ -8,7 +8,7 @@ use crate::domain::digest::base64;
 
 use super::options::{ClientIdentity, OpenError, RedisOptions};
 
-/// What TLS needs on both sides.
+/// Certificates of a TLS connection: the trusted authorities, and the client's own.
 #[derive(Clone, Default)]
 pub(super) struct Trust {
     /// Roots to trust in addition to the public ones.

@@ -229,7 +229,7 @@ fn whole_numbers<'a, V>(
 /// Powers of ten, by their exponents.
 static POWERS: [f64; 8] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
-/// What [`quotients`] finds out about two cells.
+/// The marks of two cells, as masks of their bytes.
 struct Marked {
     /// All ones in a byte where the cells are no numbers.
     strange: uint8x16_t,

@@ -1,4 +1,4 @@
-//! What the implementations of [`Digits`] with vector instructions share.
+//! Tables and loops shared by the vector code for both processors.
 
 use super::text::Cell;
 use super::word::{CellQuad, Digits, Point, PortableDigits, QUAD_CELL_BYTES_MAX, WholeNumber};

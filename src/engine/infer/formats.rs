@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::confirm::FileCheck;
 use super::join::{
-    Agreement, FileSample, ROUNDS_MAX, Sampled, TEXT, agreement, check_file, file_name, join, join_evidence, wider,
-    with_file_counts,
+    Agreement, FileSample, ROUNDS_MAX, Sampled, TEXT, agreement, check_file, file_name, join, join_evidence,
+    joined_setting, set_csv, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
@@ -96,24 +96,12 @@ fn take_unnamed(sampled: &mut Vec<Sampled>) -> Vec<(String, InferError)> {
 
 /// Gives all formats the texts that mean null in any of them.
 fn agree_on_nulls(formats: &mut [FormatGroup]) {
-    let mut texts: Vec<Value> = Vec::new();
-    for format in formats.iter() {
-        for text in format.proposal.csv.get("null_values").and_then(Value::as_array).into_iter().flatten() {
-            if !texts.contains(text) {
-                texts.push(text.clone());
-            }
-        }
-    }
-    if texts.is_empty() {
-        return;
-    }
+    let all = joined_setting("null_values", formats.iter().map(|format| &format.proposal.csv));
+    let Some(all) = all else { return };
     for proposal in formats.iter_mut().map(|format| &mut format.proposal) {
-        if let Some(csv) = proposal.csv.as_object_mut() {
-            csv.insert("null_values".into(), Value::Array(texts.clone()));
-        }
-        if let Ok(full) = serde_json::from_value(proposal.csv.clone()) {
-            proposal.csv_full = full;
-        }
+        let mut csv = proposal.csv.as_object().cloned().unwrap_or_default();
+        csv.insert("null_values".into(), all.clone());
+        set_csv(proposal, csv);
     }
 }
 

@@ -77,8 +77,7 @@ pub(super) fn join(sampled: &[&Sampled], deadline: Instant) -> Result<(Proposal,
         let more: Vec<_> = more.cloned().collect();
         proposal.findings.extend(more);
     }
-    proposal.csv = Value::Object(csv);
-    proposal.csv_full = serde_json::from_value(proposal.csv.clone()).unwrap_or(proposal.csv_full);
+    set_csv(&mut proposal, csv);
     for finding in &mut proposal.findings {
         let item = serde_json::to_value(finding.item).unwrap_or_default();
         if let Some(joined) = item.as_str().and_then(|item| proposal.csv.get(item)) {
@@ -385,6 +384,24 @@ fn has_same_encoding(one: &Sampled, other: &Sampled) -> bool {
         (None, Some(label)) => label.starts_with("utf-16") || is_safe(one),
         _ => true,
     }
+}
+
+/// Sets the dialect in both of its forms.
+pub(super) fn set_csv(proposal: &mut Proposal, csv: Map<String, Value>) {
+    proposal.csv = Value::Object(csv);
+    if let Ok(full) = serde_json::from_value(proposal.csv.clone()) {
+        proposal.csv_full = full;
+    }
+}
+
+/// The value of a setting that reads the files of all dialects; of those in conflict, the first.
+pub(super) fn joined_setting<'a>(name: &str, dialects: impl Iterator<Item = &'a Value>) -> Option<Value> {
+    dialects.map(|csv| csv.get(name).cloned()).reduce(|joined, other| {
+        match join_setting(name, joined.as_ref(), other.as_ref()) {
+            JoinedSetting::Is(value) => value,
+            JoinedSetting::Conflict => joined,
+        }
+    })?
 }
 
 /// The value of a setting for two files with different values.

@@ -36,20 +36,22 @@ const WORDS: Record<UploadState, string> = {
   cancelled: "cancelled",
 };
 
+const hasTrouble = ({ counts }: QueueState): boolean => counts.failed + counts.refused > 0;
+
 /** Upload panel, shown in every view during uploads. */
 export function UploadDock() {
   const queue = uploads.state.value;
   const [open, setOpen] = useState(false);
   const [path] = useLocation();
   const settled = useRef(false);
-  // Who goes on after everything is loaded has seen it.
+  // Going to another view dismisses the panel once everything is loaded; what failed stays.
   useEffect(() => {
-    if (settled.current) uploads.clear();
+    if (settled.current && !hasTrouble(uploads.state.peek())) uploads.clear();
     settled.current = false;
   }, [path]);
   useUnsaved("uploads in progress", queue.active, "page");
   if (queue.files === 0) return null;
-  const troubled = queue.counts.failed + queue.counts.refused > 0;
+  const troubled = hasTrouble(queue);
   return (
     <section class="uploads" aria-label="Uploads">
       <header class="uploads-head">
@@ -62,7 +64,7 @@ export function UploadDock() {
       <Bar done={queue.bytesSent} total={queue.bytesTotal} label="Uploaded" />
       {queue.counts.exists > 0 && <Conflict />}
       {(open || troubled) && <Files files={queue.files} />}
-      <Outcomes onSettled={(isSettled) => (settled.current = isSettled && !queue.active && !troubled)} />
+      <Outcomes onSettled={(isSettled) => (settled.current = isSettled)} />
     </section>
   );
 }

@@ -96,14 +96,12 @@ export function ChartPanel({ panel, result, shift }: ChartPanelProps) {
 
 export function TablePanel({ panel, result }: { panel: PanelOf<"table">; result: PanelRows }) {
   const [sort, setSort] = useState<SortKeys>([]);
-  const { columns, rows } = useMemo(() => {
-    const own = fieldGrid(panel.columns, result.columns, rowsOf(result));
-    return { columns: own.columns, rows: sortedRows(own.rows, own.columns, sort) };
-  }, [panel, result, sort]);
+  const grid = useMemo(() => fieldGrid(panel.columns, result.columns, rowsOf(result)), [panel, result]);
+  const rows = useMemo(() => sortedRows(grid.rows, grid.columns, sort), [grid, sort]);
   return (
     <Grid
       label={panel.title || panel.id}
-      columns={columns}
+      columns={grid.columns}
       rows={useMemo(() => rowsInMemory(rows), [rows])}
       sort={sort}
       onSort={setSort}

@@ -93,7 +93,7 @@ export function commonStem(files: readonly { name: string }[]): string {
 /** The series that more than half of the files belong to. */
 function seriesOfMost(files: readonly { name: string }[]): string | undefined {
   const counts = new Map<string, number>();
-  for (const { name } of files) counts.set(seriesOf(name), (counts.get(seriesOf(name)) ?? 0) + 1);
+  for (const series of files.map(({ name }) => seriesOf(name))) counts.set(series, (counts.get(series) ?? 0) + 1);
   const [most] = [...counts].sort(([, one], [, other]) => other - one);
   return most && most[0].length >= 2 && most[1] * 2 > files.length ? most[0] : undefined;
 }
