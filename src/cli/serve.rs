@@ -64,6 +64,7 @@ impl Serving {
         let options = WorkerOptions {
             name,
             concurrency: config.concurrency,
+            manual_executors: config.manual_executors,
             attempts_max: config.attempts_max,
             lease: config.lease,
             scratch_dir: scratch.path().to_owned(),
@@ -115,6 +116,7 @@ impl Serving {
             ),
             rejections: EventRejections::default(),
             executors: config.concurrency,
+            manual_executors: config.manual_executors,
             scratch_dir: scratch.path().to_owned(),
             checks: HealthChecks::default(),
             http: OnceLock::new(),

@@ -65,6 +65,9 @@ pub struct WorkerConfig {
     pub webhook_secret: Secret,
     /// `WORKER_CONCURRENCY`: concurrent jobs; default 1, at most 64.
     pub concurrency: usize,
+    /// `SVC_MANUAL_EXECUTORS`: how many of the concurrent jobs are never automatic ones; default 0, below
+    /// `WORKER_CONCURRENCY`.
+    pub manual_executors: usize,
     /// `MAX_ATTEMPTS`: attempts of a job before it fails permanently; default 3, at most 100.
     pub attempts_max: u32,
     pub lease: LeaseConfig,
@@ -94,6 +97,11 @@ impl WorkerConfig {
         let reader = VariableReader::new(env);
         let memory = Var("SVC_RUN_MEMORY_BYTES", "memory of one run");
         let objects = ObjectStoreConfig::read(&reader);
+        let concurrency = reader.or(
+            Var("WORKER_CONCURRENCY", "number of concurrent jobs"),
+            CONCURRENCY_DEFAULT,
+            number(1..=CONCURRENCY_MAX),
+        );
         let config = Self {
             events: EventsConfig::read(&reader, &objects),
             catalog: CatalogConfig::read(&reader, &objects),
@@ -101,10 +109,11 @@ impl WorkerConfig {
             kv: KvConfig::read(&reader),
             worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token of POST /config/validate"), secret),
             webhook_secret: reader.required_secret(Var("SVC_WEBHOOK_SECRET", "secret of POST /events/s3"), secret),
-            concurrency: reader.or(
-                Var("WORKER_CONCURRENCY", "number of concurrent jobs"),
-                CONCURRENCY_DEFAULT,
-                number(1..=CONCURRENCY_MAX),
+            concurrency,
+            manual_executors: reader.or(
+                Var("SVC_MANUAL_EXECUTORS", "concurrent jobs that are never automatic, fewer than WORKER_CONCURRENCY"),
+                0,
+                number(0..=concurrency - 1),
             ),
             attempts_max: attempts_max(&reader),
             lease: LeaseConfig::read(&reader),

@@ -177,6 +177,8 @@ pub const BACKOFF_JITTER_PERCENT: u64 = 20;
 pub const DEFER_MARGIN_MS: u64 = 1_000;
 /// Longest wait of a deferred job, in ms.
 pub const DEFER_MS_MAX: u64 = 30_000;
+/// Maximum number of manual jobs in a row that a process claims before an older automatic one.
+pub const MANUAL_PREFERRED_MAX: u32 = 4;
 /// Wait of a job with a source that is still being written, in ms: the time without a change after which a file counts
 /// as complete.
 pub const UNSETTLED_WAIT_MS: u64 = 5_000;

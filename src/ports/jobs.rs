@@ -34,6 +34,22 @@ pub struct Entry {
     pub received_at: DateTime<Utc>,
 }
 
+/// How many entries a claim takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimLimits {
+    /// From 1.
+    pub entries: usize,
+    /// How many of them may be [automatic](JobMessage::is_automatic).
+    pub automatic: usize,
+}
+
+impl ClaimLimits {
+    /// Entries of both kinds.
+    pub fn any(entries: usize) -> Self {
+        Self { entries, automatic: entries }
+    }
+}
+
 /// Identifies a started job: its consumer holds the pipeline's lock and the pending entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobLease {
@@ -130,16 +146,17 @@ pub struct Requeue<'a> {
 
 /// The queue, for workers.
 pub trait JobQueue: Send + Sync {
-    /// Claims up to `count` (from 1) new entries, waiting up to `wait` (at most 5 s) for the first. Creates the stream and
-    /// its group if missing.
-    fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>>;
+    /// Claims new entries in the order of [`crate::domain::job::order`], one of a pipeline, waiting up to `wait` (at most
+    /// 5 s) for the first. Defers jobs whose pipeline is locked, instead of claiming their entries. Creates the stream and its group if missing.
+    fn claim(&self, consumer: &str, limits: ClaimLimits, wait: Duration) -> KvResult<Vec<Entry>>;
 
     /// Claims up to `count` entries that are pending for any consumer without a heartbeat for `idle`. Acknowledges, and
     /// doesn't return, entries without content.
     fn reclaim(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>>;
 
     /// Locks the pipeline for a claimed entry and counts the attempt, or defers the job. Creates the record of a job that
-    /// another program enqueued.
+    /// another program enqueued. Once the pipeline is locked, its other jobs whose entries are not claimed are deferred:
+    /// after the release of the lock they are behind those of other pipelines.
     fn start(&self, request: &StartRequest<'_>) -> KvResult<StartOutcome>;
 
     /// Extends the lock to `lock_ttl` from now, and keeps the entry claimed.
@@ -151,8 +168,8 @@ pub trait JobQueue: Send + Sync {
     /// Called before the first write of a run to the warehouse.
     fn begin_publishing(&self, lease: &JobLease) -> KvResult<PublishReply>;
 
-    /// Makes the job wait for a delay, acknowledges its entry and releases the lock. Releasing a lock makes the longest
-    /// deferred job of the pipeline due.
+    /// Makes the job wait for a delay, acknowledges its entry and releases the lock. Releasing a lock makes the oldest
+    /// deferred job of the pipeline due, a manual one first.
     fn requeue(&self, lease: &JobLease, requeue: &Requeue<'_>) -> KvResult<ReleaseOutcome>;
 
     /// Refunds the attempt of a start whose lock is lost, unless the job was started again since; whether it did. The entry
@@ -199,6 +216,8 @@ pub struct QueueCounts {
     pub pending: u64,
     /// Jobs that are not due yet.
     pub waiting: u64,
+    /// Runs that comparisons requested; see [`super::run_requests`].
+    pub requested: u64,
     /// Open debounce windows.
     pub windows: u64,
     /// Dead letters.

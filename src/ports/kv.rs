@@ -11,6 +11,7 @@ use super::notifications::Notifications;
 use super::pauses::RunPauses;
 use super::queries::RunningQueries;
 use super::rechecks::Rechecks;
+use super::run_requests::RunRequests;
 use super::schedule::Schedule;
 use super::sessions::{LoginThrottle, Sessions};
 
@@ -86,6 +87,7 @@ pub trait Kv:
     + JobIndex
     + PipelineLocks
     + Schedule
+    + RunRequests
     + RunPauses
     + Rechecks
     + Notifications
@@ -103,6 +105,7 @@ impl<T> Kv for T where
         + JobIndex
         + PipelineLocks
         + Schedule
+        + RunRequests
         + RunPauses
         + Rechecks
         + Notifications

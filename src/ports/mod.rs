@@ -15,6 +15,7 @@ pub mod observer;
 pub mod pauses;
 pub mod queries;
 pub mod rechecks;
+pub mod run_requests;
 pub mod schedule;
 pub mod sessions;
 pub mod store;

@@ -50,7 +50,8 @@ pub trait Schedule: Send + Sync {
     /// When the pipeline's window is due; `None` if it has none.
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>>;
 
-    /// Closes a due window, enqueues `job` and passes it the window's keys, in one step. False if the window is not
+    /// Closes a due window, enqueues `job` and passes it the window's keys, in one step. The job takes the pipeline's
+    /// request ([`super::run_requests`]), if there is one. False if the window is not
     /// due, or no longer open.
     fn fire_window(&self, job: &Job) -> KvResult<bool>;
 

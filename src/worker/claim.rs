@@ -1,4 +1,4 @@
-//! Claims entries from the stream, never more than there are idle executors.
+//! Claims entries from the stream, never more than there are idle executors: a worker holds no job that another could start.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,8 @@ use super::retry::OutageLog;
 use super::shared::WorkerShared;
 use super::stopping::Phase;
 use super::{execute, probe};
-use crate::ports::jobs::Entry;
+use crate::domain::job::JobMessage;
+use crate::ports::jobs::{ClaimLimits, Entry};
 use crate::ports::kv::{KvError, KvResult};
 use crate::runtime::WatchedThread;
 use crate::runtime::failpoint;
@@ -21,6 +22,8 @@ use crate::sync::Monitor;
 const CLAIM_WAIT: Duration = Duration::from_secs(2);
 /// The same for a worker that ends once nothing is left to do.
 const CLAIM_WAIT_DRAINING: Duration = Duration::from_millis(500);
+/// The same while some idle executors take no automatic jobs: one of the others may become idle.
+const CLAIM_WAIT_LIMITED: Duration = Duration::from_millis(250);
 /// Bounds of the interval at which abandoned entries are reclaimed.
 const RECLAIM_EVERY_MIN: Duration = Duration::from_millis(500);
 const RECLAIM_EVERY_MAX: Duration = Duration::from_secs(10);
@@ -65,8 +68,19 @@ pub(super) struct ExecutorQueue(Arc<Monitor<Queued>>);
 struct Queued {
     /// Waiting executors without a queued entry.
     idle: usize,
+    /// Executors that run an automatic job, or have its entry queued.
+    automatic: usize,
     entries: VecDeque<Entry>,
     is_closed: bool,
+}
+
+/// Counts the automatic job of an executor until dropped.
+struct AutomaticGuard<'a>(&'a ExecutorQueue);
+
+impl Drop for AutomaticGuard<'_> {
+    fn drop(&mut self) {
+        self.0.0.update(|queued| queued.automatic -= 1);
+    }
 }
 
 /// Closes the queue when dropped.
@@ -89,9 +103,16 @@ impl ExecutorQueue {
         self.0.wait(Duration::MAX, next).flatten()
     }
 
-    /// Waits up to [`CLAIM_WAIT`] for an idle executor, and returns how many there are.
-    fn wait_for_idle(&self) -> usize {
-        self.0.wait(CLAIM_WAIT, |queued| (queued.idle > 0).then_some(queued.idle)).unwrap_or(0)
+    /// Waits up to [`CLAIM_WAIT`] for an idle executor.
+    fn wait_for_idle(&self) -> bool {
+        self.0.wait(CLAIM_WAIT, |queued| (queued.idle > 0).then_some(())).is_some()
+    }
+
+    /// The idle executors, and how many of them may take automatic jobs if at most `automatic_max` may run.
+    pub(super) fn idle(&self, automatic_max: usize) -> ClaimLimits {
+        let queued = self.0.lock();
+        let automatic = automatic_max.saturating_sub(queued.automatic).min(queued.idle);
+        ClaimLimits { entries: queued.idle, automatic }
     }
 
     /// Whether none of the executors has an entry.
@@ -103,14 +124,21 @@ impl ExecutorQueue {
     fn push(&self, entry: Entry) {
         self.0.update(|queued| {
             queued.idle -= 1;
+            queued.automatic += usize::from(is_automatic(&entry));
             queued.entries.push_back(entry);
         });
     }
 }
 
+fn is_automatic(entry: &Entry) -> bool {
+    let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    JobMessage::parse(fields, entry.received_at).message().is_some_and(|message| message.is_automatic())
+}
+
 /// Executes entries until the queue is closed.
 pub(super) fn execute_all(shared: &WorkerShared, queue: &ExecutorQueue) {
     while let Some(entry) = queue.next() {
+        let _automatic = is_automatic(&entry).then(|| AutomaticGuard(queue));
         let id = entry.id.0.clone();
         if catch_unwind(AssertUnwindSafe(|| execute::execute(shared, entry))).is_err() {
             tracing::error!(entry = id, "executing an entry panicked; entry stays claimed, will retry");
@@ -152,10 +180,10 @@ pub(super) fn run(shared: &WorkerShared, queue: ExecutorQueue, watched: &Watched
                 continue;
             }
         }
-        let idle = queue.wait_for_idle();
-        if idle == 0 {
+        if !queue.wait_for_idle() {
             continue;
         }
+        let idle = queue.idle(shared.options.automatic_max());
         let reclaim = reclaimed_at.is_none_or(|at| at.elapsed() >= every);
         if reclaim {
             reclaimed_at = Some(Instant::now());
@@ -192,9 +220,9 @@ pub(super) fn run(shared: &WorkerShared, queue: ExecutorQueue, watched: &Watched
     }
 }
 
-/// Up to `count` entries, first those whose worker stopped sending heartbeats.
-fn take(shared: &WorkerShared, count: usize, reclaim: bool) -> KvResult<Vec<Entry>> {
-    let name = &shared.options.name;
+/// Entries for idle executors, first those whose worker stopped sending heartbeats, of any kind.
+fn take(shared: &WorkerShared, idle: ClaimLimits, reclaim: bool) -> KvResult<Vec<Entry>> {
+    let (name, count) = (&shared.options.name, idle.entries);
     if reclaim {
         let found = shared.kv.reclaim(name, count, shared.options.lease.reclaim_idle)?;
         if !found.is_empty() {
@@ -202,7 +230,11 @@ fn take(shared: &WorkerShared, count: usize, reclaim: bool) -> KvResult<Vec<Entr
             return Ok(found.into_iter().take(count).collect());
         }
     }
-    let wait = if shared.options.lifetime.ends() { CLAIM_WAIT_DRAINING } else { CLAIM_WAIT };
-    let found = shared.kv.claim(name, count, wait)?;
+    let wait = match shared.options.lifetime.ends() {
+        _ if idle.automatic < count => CLAIM_WAIT_LIMITED,
+        true => CLAIM_WAIT_DRAINING,
+        false => CLAIM_WAIT,
+    };
+    let found = shared.kv.claim(name, idle, wait)?;
     Ok(found.into_iter().take(count).collect())
 }

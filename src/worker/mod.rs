@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! claimer ──entry──> executors (one per running job, each with a heartbeat and a progress thread)
-//! scheduler: debounce windows, waiting jobs, lost jobs     reconciler: compares the lake with the tables
+//! scheduler: debounce windows, requested runs, waiting jobs, lost jobs
+//! reconciler: compares the lake with the tables
 //! event queue: events of new objects from SQS
 //! notifier: delivers notifications                         conditions: silent sources, full disks, jobs that can't run
 //! ```
@@ -169,9 +170,12 @@ impl Worker {
             })?;
         }
         let shared = Arc::clone(&self.shared);
+        let executors = queue.clone();
         self.spawn("claimer", RESPONSE_WAIT_MAX, move |watched| claim::run(&shared, queue, watched))?;
         let shared = Arc::clone(&self.shared);
-        self.spawn_service("windows", RESPONSE_WAIT_MAX, move |_, watched| schedule::windows(&shared, watched))?;
+        self.spawn_service("windows", RESPONSE_WAIT_MAX, move |_, watched| {
+            schedule::windows(&shared, &executors, watched);
+        })?;
         self.spawn_service("waiting", RESPONSE_WAIT_MAX, schedule::waiting)?;
         self.shared.sources.expect(WorkSource::Comparison);
         self.spawn_service("job-index", reconcile::COMPARING_TIME_MAX, index_jobs::run)?;

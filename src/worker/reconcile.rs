@@ -160,7 +160,7 @@ fn log_lost_data(shared: &WorkerShared) -> Result<(), String> {
 }
 
 /// Compares every pipeline, then marks the key-value store as initialized; false if that has to be repeated. A lock
-/// that no other worker uses detects whether the store lost its data again meanwhile, and with it the extended windows:
+/// that no other worker uses detects whether the store lost its data again meanwhile, and with it the requested runs:
 /// then the lock is gone as well.
 fn after_lost_data(shared: &WorkerShared, requested: &mut Requested) -> Result<bool, String> {
     let name = format!("comparing by {}", shared.options.name);
@@ -180,7 +180,7 @@ fn after_lost_data(shared: &WorkerShared, requested: &mut Requested) -> Result<b
     Ok(done && !is_lost_again)
 }
 
-/// Extends the window of every idle pipeline whose tables don't match its lake, after notifications were lost.
+/// Requests a run of every idle pipeline whose tables don't match its lake, after notifications were lost.
 ///
 /// # Errors
 /// A store failed; retry.
@@ -219,7 +219,7 @@ fn recheck(shared: &WorkerShared) -> Result<(), String> {
     Ok(())
 }
 
-/// Extends the windows of `auto_run` pipelines whose tables don't match their lake; false if the worker stopped before all
+/// Requests runs of `auto_run` pipelines whose tables don't match their lake; false if the worker stopped before all
 /// were compared. Skips pipelines that can't be compared.
 fn all(shared: &WorkerShared, requested: &mut Requested, which: PipelineSelection) -> Result<bool, String> {
     for slug in pipelines::slugs(&*shared.store, Bucket::Pipelines) {
@@ -286,7 +286,7 @@ fn one(
             tracing::warn!(pipeline = %slug, %error, "config invalid; run requested to report it")
         }
     }
-    shared.kv.extend_windows(std::slice::from_ref(slug))?;
+    shared.kv.request_runs(std::slice::from_ref(slug))?;
     requested.insert(slug.clone(), found);
     Ok(Compared::Requested)
 }

@@ -1,10 +1,15 @@
-//! Fires debounce windows, releases waiting jobs, and requeues jobs that the stream has lost.
+//! Fires debounce windows, enqueues runs that comparisons requested, releases waiting jobs, and requeues jobs that the stream
+//! has lost.
+//!
+//! A requested run is enqueued once this worker has an idle executor for it and no job is queued: so at most as many of
+//! them are queued as there are idle executors, and each job of another kind is before the rest.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::claim::ExecutorQueue;
 use super::config;
 use super::retry::OutageLog;
 use super::shared::WorkerShared;
@@ -30,11 +35,18 @@ const FIRING_END_MAX: Duration = Duration::from_secs(3);
 /// Interval at which a batch of the active jobs is checked for lost ones.
 const REQUEUE_LOST_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
+/// How often the number of requested runs is logged while there are any.
+const REQUESTS_LOGGED_EVERY: Duration = Duration::from_secs(60);
 
-/// Fires due windows until the worker stops. Each has its own thread, since reading a config may hang.
-pub(super) fn windows(shared: &Arc<WorkerShared>, watched: &WatchedThread) {
+/// Fires due windows and enqueues requested runs until the worker stops. Each has its own thread, since reading a config may
+/// hang.
+pub(super) fn windows(shared: &Arc<WorkerShared>, executors: &ExecutorQueue, watched: &WatchedThread) {
     let firing = Arc::new(Monitor::new(Firing::default()));
-    repeat(shared, watched, "firing due windows", || due_windows(shared, &firing, watched));
+    let mut requests = Requests::default();
+    repeat(shared, watched, "firing due windows", || {
+        due_windows(shared, &firing, watched)?;
+        requests.enqueue(shared, &firing, executors, watched)
+    });
     watched.waiting(|| firing.wait(FIRING_END_MAX, |firing| firing.pipelines.is_empty().then_some(())));
 }
 
@@ -90,10 +102,61 @@ fn repeat(shared: &WorkerShared, watched: &WatchedThread, what: &'static str, mu
     }
 }
 
-/// Starts firing due windows. Skips pipelines whose window is being fired; without a free thread, the rest waits for the
-/// next step.
+/// Starts firing due windows.
 fn due_windows(shared: &Arc<WorkerShared>, firing: &Arc<Monitor<Firing>>, watched: &WatchedThread) -> KvResult<()> {
-    for slug in watched.waiting(|| shared.kv.due_windows(BATCH))? {
+    let due = watched.waiting(|| shared.kv.due_windows(BATCH))?;
+    fire_all(shared, firing, watched, due, fire)
+}
+
+/// Runs requested by comparisons.
+#[derive(Debug, Default)]
+struct Requests {
+    /// When their number was logged.
+    logged: Option<Instant>,
+}
+
+impl Requests {
+    /// Starts enqueueing requested runs for idle executors, if no job is queued.
+    fn enqueue(
+        &mut self,
+        shared: &Arc<WorkerShared>,
+        firing: &Arc<Monitor<Firing>>,
+        executors: &ExecutorQueue,
+        watched: &WatchedThread,
+    ) -> KvResult<()> {
+        let idle = executors.idle(shared.options.automatic_max()).automatic;
+        if idle == 0 || !shared.state.breakers.are_closed() || shared.stopping.phase() != Phase::Working {
+            return Ok(());
+        }
+        let counts = watched.waiting(|| shared.kv.counts())?;
+        if counts.requested == 0 {
+            if self.logged.take().is_some() {
+                tracing::info!("no runs requested by comparisons are left");
+            }
+            return Ok(());
+        }
+        if counts.stream > counts.pending {
+            return Ok(());
+        }
+        if self.logged.is_none_or(|at| at.elapsed() >= REQUESTS_LOGGED_EVERY) {
+            self.logged = Some(Instant::now());
+            tracing::info!(left = counts.requested, "enqueueing runs requested by comparisons");
+        }
+        let requested = watched.waiting(|| shared.kv.requested_runs(idle))?;
+        fire_all(shared, firing, watched, requested, enqueue_requested)
+    }
+}
+
+/// Calls `fire` for each pipeline on its own thread. Skips pipelines for which one runs; without a free thread, the rest
+/// waits for the next step.
+fn fire_all(
+    shared: &Arc<WorkerShared>,
+    firing: &Arc<Monitor<Firing>>,
+    watched: &WatchedThread,
+    pipelines: Vec<Slug>,
+    fire: fn(&WorkerShared, &Slug) -> KvResult<()>,
+) -> KvResult<()> {
+    for slug in pipelines {
         if shared.stopping.phase() != Phase::Working {
             return Ok(());
         }
@@ -108,7 +171,7 @@ fn due_windows(shared: &Arc<WorkerShared>, firing: &Arc<Monitor<Firing>>, watche
         }
         let guard = FiringGuard { pipeline: slug.clone(), all: Arc::clone(firing) };
         let shared = Arc::clone(shared);
-        if let Err(error) = threads::spawn("window", move || fire_guarded(&shared, &guard)) {
+        if let Err(error) = threads::spawn("window", move || fire_guarded(&shared, &guard, fire)) {
             tracing::warn!(pipeline = %slug, %error, "starting a thread for the window failed; retrying");
             break;
         }
@@ -116,7 +179,7 @@ fn due_windows(shared: &Arc<WorkerShared>, firing: &Arc<Monitor<Firing>>, watche
     firing.lock().failed.take().map_or(Ok(()), Err)
 }
 
-fn fire_guarded(shared: &WorkerShared, guard: &FiringGuard) {
+fn fire_guarded(shared: &WorkerShared, guard: &FiringGuard, fire: fn(&WorkerShared, &Slug) -> KvResult<()>) {
     let pipeline = &guard.pipeline;
     match catch_unwind(AssertUnwindSafe(|| fire(shared, pipeline))) {
         Ok(Ok(())) => {}
@@ -128,15 +191,35 @@ fn fire_guarded(shared: &WorkerShared, guard: &FiringGuard) {
     }
 }
 
-fn fire(shared: &WorkerShared, slug: &Slug) -> KvResult<()> {
+/// Why a pipeline has no automatic runs. A late event must not recreate one that was deleted or renamed.
+fn has_no_runs(shared: &WorkerShared, slug: &Slug) -> Option<(CloseReason, &'static str)> {
     let text = config::read_text(shared, slug);
-    // A late event must not recreate a pipeline that was deleted or renamed.
     let without_config = text.as_ref().is_err_and(|error| error.code == RunErrorCode::PipelineConfigNotFound);
-    let is_gone = without_config && config::is_gone(shared, slug);
-    if is_gone || !config::auto_run(&text) {
-        let reason = if is_gone { CloseReason::PipelineGone } else { CloseReason::AutoRunOff };
+    if without_config && config::is_gone(shared, slug) {
+        return Some((CloseReason::PipelineGone, "the pipeline does not exist"));
+    }
+    (!config::auto_run(&text)).then_some((CloseReason::AutoRunOff, "`auto_run` is false"))
+}
+
+fn enqueue_requested(shared: &WorkerShared, slug: &Slug) -> KvResult<()> {
+    if let Some((_, why)) = has_no_runs(shared, slug) {
+        if shared.kv.withdraw_request(slug)? {
+            tracing::info!(pipeline = %slug, why, "requested run withdrawn");
+        }
+        return Ok(());
+    }
+    let message = JobMessage::new(slug.clone(), false, TRIGGER_AUTO, shared.clock.now());
+    failpoint::reach("worker::before_request");
+    if shared.kv.enqueue_requested(&Job::queued(&message, shared.options.attempts_max))? {
+        failpoint::reach("worker::requested");
+        tracing::info!(pipeline = %slug, job_id = %message.job_id, "run requested by a comparison; job enqueued");
+    }
+    Ok(())
+}
+
+fn fire(shared: &WorkerShared, slug: &Slug) -> KvResult<()> {
+    if let Some((reason, why)) = has_no_runs(shared, slug) {
         if shared.kv.close_window(slug, reason)? {
-            let why = if is_gone { "the pipeline does not exist" } else { "`auto_run` is false" };
             tracing::info!(pipeline = %slug, why, "new files ignored");
         }
         return Ok(());

@@ -21,6 +21,8 @@ pub struct WorkerOptions {
     pub name: String,
     /// Maximum number of concurrent jobs, from 1.
     pub concurrency: usize,
+    /// Executors that take no automatic jobs, below `concurrency`.
+    pub manual_executors: usize,
     /// Attempts of a job before it fails, from 1.
     pub attempts_max: u32,
     pub lease: LeaseConfig,
@@ -35,6 +37,13 @@ pub struct WorkerOptions {
     /// The web service's origin, for links in notifications.
     pub public_url: Option<String>,
     pub lifetime: Lifetime,
+}
+
+impl WorkerOptions {
+    /// Maximum number of concurrent automatic jobs.
+    pub(super) fn automatic_max(&self) -> usize {
+        self.concurrency.saturating_sub(self.manual_executors).max(1)
+    }
 }
 
 /// The shared state.

@@ -8,6 +8,7 @@ use lakemill::adapters::aws::{Credentials, SqsQueue};
 use lakemill::config::{AwsVariables, EventQueueConfig, NetworkConfig, StoreCredentials};
 use lakemill::domain::job::JobStatus;
 use lakemill::ports::EventQueue;
+use lakemill::ports::jobs::ClaimLimits;
 use lakemill::runtime::SystemClock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ use crate::support::sqs::{Queue, REGION};
 fn site() -> Site {
     let mut site = Site::fleet_on(moto(), RedisServer::durable());
     site.set("OBJ_REGION", REGION);
-    site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
+    site.kv.claim("nobody", ClaimLimits::any(1), Duration::ZERO).unwrap();
     site.kv.mark_initialized().unwrap();
     site
 }

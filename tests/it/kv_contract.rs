@@ -15,12 +15,14 @@ mod job_index;
 mod key_locks;
 mod model;
 mod notifications;
+mod order;
 mod pauses;
 mod queries;
 mod racing;
 mod rechecks;
 mod redis;
 mod restoring;
+mod run_requests;
 mod sessions;
 pub mod sqlite;
 mod starting;
@@ -36,8 +38,8 @@ use lakemill::domain::job::{AttemptCost, Job, JobMessage, ParsedEntry, RunError,
 use lakemill::domain::name::Slug;
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{
-    EnqueueOutcome, Entry, EntryId, HeartbeatReply, JobLease, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
-    StartedJob,
+    ClaimLimits, EnqueueOutcome, Entry, EntryId, HeartbeatReply, JobLease, ReleaseOutcome, Requeue, StartOutcome,
+    StartRequest, StartedJob,
 };
 
 /// Lock TTL of a test, unless it sets another.
@@ -112,25 +114,33 @@ impl Fixture {
 
     /// A job that is not enqueued yet.
     pub fn job(&self, pipeline: &str) -> Job {
-        let message = JobMessage::new(slug(pipeline), false, "manual", self.now());
+        self.job_by("manual", pipeline)
+    }
+
+    pub fn job_by(&self, trigger: &str, pipeline: &str) -> Job {
+        let message = JobMessage::new(slug(pipeline), false, trigger, self.now());
         Job::queued(&message, ATTEMPTS_MAX)
     }
 
-    pub fn enqueue(&self, pipeline: &str) -> Job {
-        let job = self.job(pipeline);
+    pub fn enqueue_by(&self, trigger: &str, pipeline: &str) -> Job {
+        let job = self.job_by(trigger, pipeline);
         assert_eq!(self.kv.enqueue(&job).unwrap(), EnqueueOutcome::Queued);
         job
     }
 
+    pub fn enqueue(&self, pipeline: &str) -> Job {
+        self.enqueue_by("manual", pipeline)
+    }
+
     /// Claims the only entry.
     pub fn claim(&self, consumer: &str) -> Entry {
-        let mut entries = self.kv.claim(consumer, 1, IMMEDIATELY).unwrap();
+        let mut entries = self.kv.claim(consumer, ClaimLimits::any(1), IMMEDIATELY).unwrap();
         assert_eq!(entries.len(), 1, "an entry for `{consumer}`");
         entries.remove(0)
     }
 
     pub fn claims_nothing(&self) {
-        assert_eq!(self.kv.claim("nobody", 10, IMMEDIATELY).unwrap(), []);
+        assert_eq!(self.kv.claim("nobody", ClaimLimits::any(10), IMMEDIATELY).unwrap(), []);
     }
 
     pub fn reclaim(&self, consumer: &str) -> Entry {
@@ -157,11 +167,13 @@ impl Fixture {
 
     /// Enqueues a job whose pipeline is locked, and defers it.
     pub fn defer(&self, pipeline: &str) -> Job {
-        let job = self.enqueue(pipeline);
-        let entry = self.claim("deferrer");
-        assert_eq!(message(&entry).job_id, job.job_id);
-        let started = self.start("deferrer", &entry);
-        assert!(matches!(started, StartOutcome::Deferred { .. }), "{started:?}");
+        self.defer_by("manual", pipeline)
+    }
+
+    pub fn defer_by(&self, trigger: &str, pipeline: &str) -> Job {
+        let job = self.enqueue_by(trigger, pipeline);
+        self.claims_nothing();
+        assert_eq!(self.shown(&job).unwrap().reason, Some(WaitReason::PipelineBusy));
         job
     }
 
@@ -298,6 +310,27 @@ macro_rules! contract {
             reclaim_acknowledges_deleted_entries,
             removed_consumer_keeps_pending_entries,
             handles_see_each_others_writes_at_once);
+        contract!($fixture, order:
+            manual_jobs_are_claimed_before_older_automatic_ones,
+            one_of_five_claimed_jobs_is_automatic_while_both_kinds_wait,
+            claim_respects_its_limit_of_automatic_jobs,
+            manual_job_is_claimed_before_thousands_of_automatic_ones,
+            kind_of_a_foreign_entry_is_its_trigger,
+            queued_jobs_are_neither_pending_nor_reclaimed,
+            queued_jobs_of_a_locked_pipeline_are_deferred_by_a_claim,
+            claim_that_defers_a_job_takes_the_next_one,
+            claim_takes_one_job_of_a_pipeline,
+            jobs_of_a_started_pipeline_are_behind_those_of_others,
+            deferred_manual_job_is_due_before_older_automatic_ones,
+            cancelled_automatic_job_is_claimed_like_a_manual_one,
+            lost_entries_of_queued_jobs_are_skipped_and_requeued);
+        contract!($fixture, run_requests:
+            requested_run_becomes_one_job_that_checks_all_keys,
+            requests_are_listed_in_their_order_without_paused_pipelines,
+            request_is_withdrawn_once,
+            request_ends_with_its_pipeline,
+            window_of_the_pipeline_takes_its_request,
+            one_of_many_workers_enqueues_a_requested_run);
         contract!($fixture, starting:
             start_takes_the_lock_and_counts_the_attempt,
             fences_increase_with_every_lock,
@@ -321,7 +354,7 @@ macro_rules! contract {
             waiting_job_shows_reason_and_due_time,
             free_attempt_is_refunded,
             requeueing_releases_the_lock,
-            release_makes_the_longest_deferred_job_due,
+            release_makes_the_oldest_deferred_job_due,
             release_wakes_no_retries_or_other_pipelines,
             job_deferred_again_keeps_its_position,
             due_jobs_are_released_longest_due_first,

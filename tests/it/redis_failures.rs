@@ -7,8 +7,8 @@ use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
 use lakemill::domain::job::{AttemptCost, Job, JobMessage, RunResult, WaitReason};
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
-    EnqueueOutcome, Entry, HeartbeatReply, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue, StartOutcome,
-    StartRequest, StartedJob,
+    ClaimLimits, EnqueueOutcome, Entry, HeartbeatReply, JobQueue, JobRegistry, PipelineLocks, ReleaseOutcome, Requeue,
+    StartOutcome, StartRequest, StartedJob,
 };
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvResult};
 use lakemill::ports::schedule::Schedule;
@@ -39,7 +39,7 @@ fn enqueue(kv: &RedisKv, pipeline: &str) -> Job {
 }
 
 fn claim(kv: &RedisKv) -> Entry {
-    kv.claim("w", 1, IMMEDIATELY).unwrap().remove(0)
+    kv.claim("w", ClaimLimits::any(1), IMMEDIATELY).unwrap().remove(0)
 }
 
 fn start(kv: &RedisKv, entry: &Entry, job: &Job) -> KvResult<StartOutcome> {
@@ -100,7 +100,7 @@ fn server_is_used_once_it_is_reachable() {
     let kv = server.kv();
     is_away(kv.ping());
     is_away(kv.enqueue(&job("trips")));
-    is_away(kv.claim("w", 1, IMMEDIATELY));
+    is_away(kv.claim("w", ClaimLimits::any(1), IMMEDIATELY));
     server.start_again();
     kv.ping().unwrap();
     enqueue(&kv, "trips");
@@ -169,7 +169,7 @@ fn data_loss_is_detected_despite_mark_initialized() {
     kv.mark_initialized().unwrap();
     server.ask::<()>(&["FLUSHALL"]);
     kv.mark_initialized().unwrap();
-    assert_eq!(kv.claim("w", 1, IMMEDIATELY).unwrap(), []);
+    assert_eq!(kv.claim("w", ClaimLimits::any(1), IMMEDIATELY).unwrap(), []);
     assert!(!kv.is_initialized().unwrap(), "the group was recreated");
 }
 
@@ -193,17 +193,17 @@ fn destroyed_group_is_recreated_with_all_entries() {
 fn waiting_claim_survives_the_loss_of_the_stream() {
     let server = RedisServer::start();
     let kv = server.kv();
-    assert_eq!(kv.claim("w", 1, IMMEDIATELY).unwrap(), []);
+    assert_eq!(kv.claim("w", ClaimLimits::any(1), IMMEDIATELY).unwrap(), []);
     for command in [&["FLUSHALL"] as &[&str], &["DEL", keys::STREAM], &["XGROUP", "DESTROY", keys::STREAM, keys::GROUP]]
     {
         std::thread::scope(|scope| {
-            let claimed = scope.spawn(|| kv.claim("w", 1, Duration::from_secs(5)));
+            let claimed = scope.spawn(|| kv.claim("w", ClaimLimits::any(1), Duration::from_secs(5)));
             wait_until(|| server.ask::<String>(&["INFO", "clients"]).contains("blocked_clients:1"));
             server.ask::<()>(command);
             let job = enqueue(&server.kv(), "trips");
             let mut entries = claimed.join().unwrap().unwrap();
             if entries.is_empty() {
-                entries = kv.claim("w", 1, IMMEDIATELY).unwrap();
+                entries = kv.claim("w", ClaimLimits::any(1), IMMEDIATELY).unwrap();
             }
             assert!(entries[0].fields.contains(&("job_id".into(), job.job_id.to_string())), "{entries:?}");
         });
@@ -231,7 +231,7 @@ fn late_replies_of_a_paused_server_are_discarded() {
         let KvError::Unavailable { source, .. } = &error else { panic!("{error}") };
         assert_eq!(source.kind(), std::io::ErrorKind::TimedOut, "{error}");
     }
-    is_away(kv.claim("w", 1, IMMEDIATELY));
+    is_away(kv.claim("w", ClaimLimits::any(1), IMMEDIATELY));
     is_away(kv.ping());
     drop(paused);
     eventually(|| kv.ping());
@@ -269,10 +269,11 @@ fn steps_are_atomic_when_connections_are_cut() {
         );
         assert_eq!(kv.counts().unwrap().stream, 2, "{moment:?}: once in the stream");
 
-        proxy.fail_next(moment, "XREADGROUP");
-        is_away(kv.claim("w", 1, IMMEDIATELY));
+        // An argument of the script that claims.
+        proxy.fail_next(moment, keys::RUN_LOCK);
+        is_away(kv.claim("w", ClaimLimits::any(1), IMMEDIATELY));
         assert_eq!(kv.job(&other.pipeline, &other.job_id).unwrap().as_ref(), Some(&other), "{moment:?}");
-        let mut entries = kv.claim("w", 10, IMMEDIATELY).unwrap();
+        let mut entries = kv.claim("w", ClaimLimits::any(10), IMMEDIATELY).unwrap();
         entries.extend(kv.reclaim("w", 10, IMMEDIATELY).unwrap());
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup();
@@ -386,7 +387,7 @@ fn full_server_rejects_new_jobs_and_lets_running_ones_finish() {
     assert_eq!(kv.finish(&start.lease, &ended(&running)).unwrap(), ReleaseOutcome::Released);
     let wait = Requeue { job: &again, delay: IMMEDIATELY, reason: WaitReason::Retry, cost: AttemptCost::One };
     assert_eq!(kv.requeue(&retried.lease, &wait).unwrap(), ReleaseOutcome::Released);
-    assert_eq!(kv.claim("w", 1, IMMEDIATELY).unwrap(), []);
+    assert_eq!(kv.claim("w", ClaimLimits::any(1), IMMEDIATELY).unwrap(), []);
     assert_eq!(kv.counts().unwrap().waiting, 1);
     server.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(kv.release_due(10).unwrap(), 1);

@@ -14,7 +14,7 @@ use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobId, JobMessage, Wa
 use lakemill::domain::limits::DEAD_ENTRIES_MAX;
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{
-    HeartbeatReply, JobQueue as _, JobRegistry as _, PipelineLocks as _, Requeue, StartOutcome,
+    ClaimLimits, HeartbeatReply, JobQueue as _, JobRegistry as _, PipelineLocks as _, Requeue, StartOutcome,
 };
 use lakemill::ports::kv::{Diagnose as _, KeyLocks as _, KvError};
 use lakemill::ports::schedule::{Cursor, Schedule as _};
@@ -133,7 +133,7 @@ fn write_once(kv: &SqliteKv, folder: &Path, consumer: &str, rng: &mut Rng) {
         }
         3 => drop(kv.release_due(10).unwrap()),
         _ => {
-            for entry in kv.claim(consumer, 2, IMMEDIATELY).unwrap() {
+            for entry in kv.claim(consumer, ClaimLimits::any(2), IMMEDIATELY).unwrap() {
                 let StartOutcome::Running(start) = start(kv, consumer, &entry, TTL) else { continue };
                 let lease = start.lease;
                 let job = kv.job(&lease.pipeline, &lease.job_id).unwrap().unwrap();
@@ -199,7 +199,7 @@ fn killed_process_leaves_an_intact_file() {
     for _ in 0..1_000 {
         f.advance(IDLE + seconds(5));
         f.kv.release_due(1_000).unwrap();
-        let mut entries = f.kv.claim("last", 1_000, IMMEDIATELY).unwrap();
+        let mut entries = f.kv.claim("last", ClaimLimits::any(1_000), IMMEDIATELY).unwrap();
         entries.extend(f.kv.reclaim("last", 1_000, IDLE).unwrap());
         for entry in entries {
             match f.start("last", &entry) {
@@ -226,7 +226,7 @@ fn consume(folder: &Path) {
     let consumer = std::process::id().to_string();
     log(folder, "ready", &consumer);
     loop {
-        let entries = kv.claim(&consumer, 1, Duration::from_millis(500)).unwrap();
+        let entries = kv.claim(&consumer, ClaimLimits::any(1), Duration::from_millis(500)).unwrap();
         if entries.is_empty() && folder.join("enough").exists() {
             return;
         }
@@ -327,7 +327,7 @@ fn data_survives_the_last_close() {
     assert!(kv.is_initialized().unwrap());
     assert_eq!(kv.lock_pipeline(&slug("other"), TTL, 0).unwrap(), None);
     kv.release(&hold).unwrap();
-    let entry = kv.claim("a", 1, IMMEDIATELY).unwrap().remove(0);
+    let entry = kv.claim("a", ClaimLimits::any(1), IMMEDIATELY).unwrap().remove(0);
     assert_eq!(message(&entry).job_id, job.job_id);
 }
 
@@ -348,7 +348,9 @@ fn windows_of_version_3_check_all_keys() {
         .execute_batch(
             "DROP TABLE changed_keys; DROP TABLE change_sets; DROP TABLE notifications; DROP TABLE incidents;
              DROP TABLE notification_targets; DROP TABLE ended_jobs; DROP TABLE job_index; DROP TABLE unindexed;
-             DROP TABLE pauses;
+             DROP TABLE pauses; DROP TABLE run_requests; DROP TRIGGER stream_entry_added; DROP INDEX stream_new;
+             ALTER TABLE stream DROP COLUMN automatic; CREATE INDEX stream_new ON stream (id) WHERE consumer IS NULL;
+             ALTER TABLE jobs ADD COLUMN deferred_ms INTEGER;
              PRAGMA user_version = 3",
         )
         .unwrap();
@@ -503,7 +505,7 @@ fn dead_letters_are_bounded() {
         .unwrap();
     for n in 0..3 {
         backend.add_raw(&[(b"n", b"x")]);
-        let entry = kv.claim("a", 1, IMMEDIATELY).unwrap().remove(0);
+        let entry = kv.claim("a", ClaimLimits::any(1), IMMEDIATELY).unwrap().remove(0);
         kv.dead_letter(&entry, &format!("new {n}")).unwrap();
     }
     let dead = backend.dead();
@@ -537,7 +539,7 @@ fn heartbeat_does_not_wait_for_a_claim() {
     let f = Fixture::new(SqliteBackend::new());
     let (_, start) = f.run("a", "trips");
     std::thread::scope(|scope| {
-        let claim = scope.spawn(|| f.kv.claim("a", 1, seconds(5)).unwrap());
+        let claim = scope.spawn(|| f.kv.claim("a", ClaimLimits::any(1), seconds(5)).unwrap());
         for _ in 0..20 {
             assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
         }
@@ -553,7 +555,7 @@ fn unreadable_entry_is_claimed_without_fields() {
     let kv = backend.sqlite();
     backend.raw().execute("INSERT INTO stream (fields, received_ms) VALUES ('{broken', 5)", []).unwrap();
     kv.enqueue(&queued("trips")).unwrap();
-    let entries = kv.claim("a", 10, IMMEDIATELY).unwrap();
+    let entries = kv.claim("a", ClaimLimits::any(10), IMMEDIATELY).unwrap();
     assert_eq!((entries.len(), entries[0].fields.len()), (2, 0));
     kv.dead_letter(&entries[0], "it has no job id").unwrap();
 }

@@ -6,6 +6,10 @@ use crate::domain::name::{QueryId, Slug};
 
 /// The consumer group of [`STREAM`].
 pub const GROUP: &str = "svc-workers";
+/// Consumers of [`GROUP`] that entries are pending for until a worker claims them: those of jobs that a person or a
+/// program requested, and automatic ones. No worker has such a name.
+pub const QUEUED_MANUAL: &str = "!manual";
+pub const QUEUED_AUTOMATIC: &str = "!automatic";
 /// Stream: jobs to run. An entry is deleted when its job ends, waits or is dead-lettered.
 pub const STREAM: &str = "svc:jobs:stream";
 /// Sorted set: ids of waiting jobs by due ms.
@@ -44,6 +48,9 @@ pub const JOB_INDEX: &str = "svc:jobs:index";
 pub const UNINDEXED: &str = "svc:jobs:unindexed";
 /// Sorted set with a TTL: slugs of pipelines to compare by due ms.
 pub const RECHECKS: &str = "svc:rechecks";
+
+/// Sorted set: slugs of pipelines whose run a comparison requested by due ms.
+pub const RUN_REQUESTS: &str = "svc:runs:requested";
 
 /// Hash: slug, or `*` for all pipelines, to the ms at which it was paused, a space, and the reason.
 pub const PAUSES: &str = "svc:pauses";
@@ -120,9 +127,12 @@ pub fn indexed_at(ms: i64) -> String {
     format!("{:016x} ", ms.max(0))
 }
 
+/// Prefix of [`run_lock`].
+pub const RUN_LOCK: &str = "svc:lock:run:";
+
 /// String with a TTL: the token of the pipeline's lock, `<job id>/…` or `!hold/…`.
 pub fn run_lock(pipeline: &Slug) -> String {
-    format!("svc:lock:run:{pipeline}")
+    format!("{RUN_LOCK}{pipeline}")
 }
 
 /// String with a TTL: the token of the lock on a name.

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+use crate::domain::job::ClaimOrder;
 use crate::runtime::Clock;
 
 use super::connection::Pool;
@@ -13,6 +16,7 @@ pub struct RedisKv {
     pub(super) pool: Pool,
     clock: Option<Arc<dyn Clock>>,
     pub(super) consumer_idle: Duration,
+    pub(super) order: Mutex<ClaimOrder>,
 }
 
 impl RedisKv {
@@ -21,7 +25,13 @@ impl RedisKv {
     /// # Errors
     /// [`OpenError`] if the URL or certificates are invalid.
     pub fn open(options: &RedisOptions) -> Result<Self, OpenError> {
-        Ok(Self { pool: Pool::new(options)?, clock: options.clock.clone(), consumer_idle: options.consumer_idle })
+        let order = Mutex::default();
+        Ok(Self {
+            pool: Pool::new(options)?,
+            clock: options.clock.clone(),
+            consumer_idle: options.consumer_idle,
+            order,
+        })
     }
 
     /// The time argument of scripts, in ms; 0 for Redis's own.

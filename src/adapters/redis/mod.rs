@@ -22,6 +22,7 @@ mod record;
 mod registry;
 mod reply;
 mod report;
+mod run_requests;
 mod schedule;
 mod scripts;
 mod server;

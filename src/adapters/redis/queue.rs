@@ -14,8 +14,8 @@ use crate::domain::limits::{
     DEAD_ENTRIES_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, ENDED_JOBS_INDEXED_MAX, LIVE_AFTER_END_MS,
 };
 use crate::ports::jobs::{
-    Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
-    StartedJob,
+    ClaimLimits, Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome,
+    StartRequest, StartedJob,
 };
 use crate::ports::kv::KvResult;
 
@@ -24,8 +24,8 @@ const DEAD_FIELDS_MAX: usize = 32;
 const DEAD_TEXT_CHARS_MAX: usize = 1_024;
 
 impl JobQueue for RedisKv {
-    fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
-        self.claim_new(consumer, count, wait)
+    fn claim(&self, consumer: &str, limits: ClaimLimits, wait: Duration) -> KvResult<Vec<Entry>> {
+        self.claim_queued(consumer, limits, wait)
     }
 
     fn reclaim(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
@@ -55,6 +55,7 @@ impl JobQueue for RedisKv {
             .arg(DEFER_MS_MAX)
             .arg(request.attempts_max)
             .arg(encode(&Job::queued(message, request.attempts_max)))
+            .arg(keys::MESSAGE)
             .fields(message.fields())
             .run(&self.pool)?;
         started(reply, request, token)

@@ -102,7 +102,8 @@ impl JobRegistry for RedisKv {
     fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<CancelOutcome> {
         self.adopt()?;
         let (active, message) = (keys::active(pipeline), keys::message(job_id));
-        let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message]).arg(self.now()).arg(job_id);
+        let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message, STREAM]);
+        let call = call.arg(self.now()).arg(job_id).arg(GROUP);
         let reply = call.run(&self.pool)?;
         match reply.text()?.as_str() {
             "requested" => Ok(CancelOutcome::Requested),
@@ -113,12 +114,15 @@ impl JobRegistry for RedisKv {
     }
 
     fn counts(&self) -> KvResult<QueueCounts> {
-        let reply = Call::new(&scripts::COUNTS, [STREAM, DELAYED, WINDOWS, DEAD]).arg(GROUP).run(&self.pool)?;
-        let [stream, pending, waiting, windows, dead] = reply.parts()?;
+        let reply = Call::new(&scripts::COUNTS, [STREAM, DELAYED, WINDOWS, DEAD, keys::RUN_REQUESTS])
+            .arg(GROUP)
+            .run(&self.pool)?;
+        let [stream, pending, waiting, windows, dead, requested] = reply.parts()?;
         Ok(QueueCounts {
             stream: stream.count()?,
             pending: pending.count()?,
             waiting: waiting.count()?,
+            requested: requested.count()?,
             windows: windows.count()?,
             dead_letters: dead.count()?,
         })
@@ -135,7 +139,7 @@ impl JobRegistry for RedisKv {
         let (tombstone, changes) = (keys::tombstone(pipeline), keys::window_changes(pipeline));
         for _ in 0..DROP_STEPS_MAX {
             let of_jobs = [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone, &changes];
-            let rest = [keys::ENDED, keys::FAILED, keys::JOB_INDEX, keys::UNINDEXED, keys::PAUSES];
+            let rest = [keys::ENDED, keys::FAILED, keys::JOB_INDEX, keys::UNINDEXED, keys::PAUSES, keys::RUN_REQUESTS];
             let keys = of_jobs.into_iter().chain(rest).map(str::to_owned);
             let call = Call::with_keys(&scripts::DROP_PIPELINE, keys);
             let call = call.arg(self.now()).arg(GROUP).arg(pipeline).arg(TOMBSTONE_MS);

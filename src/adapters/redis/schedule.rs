@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::connection::Repeat;
 use super::error::group_is_missing;
 use super::keys::{
-    self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, JOB_CHANGES, LIVE, MESSAGE, PAUSES, STREAM,
-    WINDOW_CHANGES, WINDOWS,
+    self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, JOB_CHANGES, LIVE, MESSAGE, PAUSES, RUN_REQUESTS,
+    STREAM, WINDOW_CHANGES, WINDOWS,
 };
 use super::kv::RedisKv;
 use super::registry::new_job;
@@ -114,7 +114,7 @@ impl Schedule for RedisKv {
         let (live, message) = (keys::live(&job.job_id), keys::message(&job.job_id));
         let active = keys::active(&job.pipeline);
         let (of_window, of_job) = (keys::window_changes(&job.pipeline), keys::job_changes(&job.job_id));
-        let keys = [WINDOWS, FIRST_EVENTS, STREAM, &live, &active, &message, &of_window, &of_job];
+        let keys = [WINDOWS, FIRST_EVENTS, STREAM, &live, &active, &message, &of_window, &of_job, RUN_REQUESTS];
         let call = Call::new(&scripts::FIRE_WINDOW, keys).arg(self.now()).arg(&job.pipeline).arg(CHANGED_KEYS_TTL_MS);
         new_job(call, job).run(&self.pool)?.flag()
     }
@@ -180,7 +180,7 @@ fn extended_at_once(changes: &[(Slug, ChangedKeys)]) -> usize {
 
 impl RedisKv {
     fn clamp(&self) -> KvResult<()> {
-        let call = Call::new(&scripts::CLAMP, [DELAYED, WINDOWS, FIRST_EVENTS]);
+        let call = Call::new(&scripts::CLAMP, [DELAYED, WINDOWS, FIRST_EVENTS, RUN_REQUESTS]);
         let call = call.arg(self.now()).arg(JOB_WAIT_MS_MAX).arg(DEBOUNCE_WAIT_MS_MAX).arg(DUE_MAX);
         let clamped = call.run(&self.pool)?.count()?;
         if clamped > 0 {
@@ -235,7 +235,8 @@ impl RedisKv {
                 at.get(1)
             };
             let (Some(name), Some(pending), Some(idle)) = (get("name"), get("pending"), get("idle")) else { continue };
-            if pending.count()? == 0 && u128::from(idle.count()?) > self.consumer_idle.as_millis() {
+            let is_worker = !matches!(name.text()?.as_str(), keys::QUEUED_MANUAL | keys::QUEUED_AUTOMATIC);
+            if is_worker && pending.count()? == 0 && u128::from(idle.count()?) > self.consumer_idle.as_millis() {
                 let name = name.text()?;
                 if self.remove_idle_consumer(&name)? {
                     tracing::info!(consumer = name, "idle consumer removed");

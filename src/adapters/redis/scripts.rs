@@ -10,8 +10,10 @@ use ::redis::{Cmd, RedisError, Script, Value};
 
 use super::connection::{Pool, Repeat};
 use super::error::script_is_missing;
+use super::keys::{QUEUED_AUTOMATIC, QUEUED_MANUAL};
 use super::reply::OperationReply;
 use crate::domain::job::JobMessage;
+use crate::domain::job::message::TRIGGER_AUTO;
 use crate::ports::kv::KvResult;
 
 /// A script; the server identifies it by its hash.
@@ -24,7 +26,13 @@ pub(super) struct Source {
 /// The text of a script, with its prelude.
 fn compile(body: &str) -> (String, Script) {
     let fields = JobMessage::FIELDS.map(|name| format!("'{name}'")).join(", ");
-    let text = format!("local message_fields = {{{fields}}}\n{}\n{body}", include_str!("scripts/prelude.lua"));
+    let names = format!(
+        "local message_fields = {{{fields}}}; \
+         local job_field, pipeline_field, kind_field, automatic_kind = \
+         message_fields[1], message_fields[2], message_fields[5], '{TRIGGER_AUTO}'; \
+         local queued_manual, queued_automatic = '{QUEUED_MANUAL}', '{QUEUED_AUTOMATIC}'"
+    );
+    let text = format!("{names}\n{}\n{body}", include_str!("scripts/prelude.lua"));
     let script = Script::new(&text);
     (text, script)
 }
@@ -49,6 +57,11 @@ scripts! {
     BEGIN_PUBLISHING = "begin_publishing", Idempotent;
     DEAD_LETTER = "dead_letter", Idempotent;
     CANCEL = "cancel", Idempotent;
+    CLAIM = "claim", Never;
+    RECLAIM = "reclaim", Never;
+    REQUEST_RUNS = "request_runs", Idempotent;
+    REQUESTED_RUNS = "requested_runs", Idempotent;
+    ENQUEUE_REQUESTED = "enqueue_requested", Never;
     CLAMP = "clamp", Idempotent;
     CLOSE_WINDOW = "close_window", Never;
     COUNTS = "counts", Idempotent;
@@ -95,7 +108,6 @@ scripts! {
     SESSION_TOUCH = "session_touch", Idempotent;
     UPDATE_RECORD = "update_record", Idempotent;
     START = "start", Idempotent;
-    SWEEP = "sweep", Idempotent;
     UNADOPTED = "unadopted", Idempotent;
     REFUND_ATTEMPT = "refund_attempt", Never;
     TRY_LOCK = "try_lock", Idempotent;
@@ -210,6 +222,7 @@ mod tests {
             "XLEN",
             "XPENDING",
             "XRANGE",
+            "XREVRANGE",
             "ZCARD",
             "ZRANGE",
             "ZRANGEBYLEX",

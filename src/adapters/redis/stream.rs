@@ -1,121 +1,123 @@
 //! Claims, reclaims and decodes entries of the stream.
+//!
+//! An entry is read for the consumer of its kind, and claimed from there, so that a worker can take manual jobs before
+//! older automatic ones. A worker without anything to claim waits outside the group, which delivers nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ::redis::Cmd;
 use chrono::DateTime;
 
 use super::connection::Repeat;
 use super::error::group_is_missing;
-use super::keys::{ADOPTED, EPOCH, GROUP, STREAM};
+use super::keys::{ADOPTED, DELAYED, EPOCH, GROUP, MESSAGE, RUN_LOCK, STREAM};
 use super::kv::RedisKv;
 use super::reply::OperationReply;
-use super::scripts::{Call, GROUP as CREATE_GROUP, SWEEP};
-use crate::ports::jobs::{Entry, EntryId};
+use super::scripts::{self, Call};
+use crate::domain::job::ClaimOrder;
+use crate::domain::limits::{DEFER_MARGIN_MS, DEFER_MS_MAX, MANUAL_PREFERRED_MAX};
+use crate::ports::jobs::{ClaimLimits, Entry, EntryId};
 use crate::ports::kv::KvResult;
 
 /// Longest wait of a claim.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Entries per claim or reclaim.
 const COUNT_MAX: usize = 1_000;
-/// Steps of one reclaim; each scans ten times as many pending entries as it may claim.
-const RECLAIM_STEPS_MAX: usize = 100;
-/// Pending entries of a consumer that are checked when some turned out to be deleted.
-const SWEEP_MAX: usize = 1_000;
-/// The cursor at which a scan of pending entries begins and ends.
+/// New entries that one step of a claim sorts by kind, queued ones that it checks, and steps of a claim.
+const READ_MAX: usize = 1_000;
+const CHECKED_MAX: usize = 4_000;
+const CLAIM_STEPS_MAX: usize = 1_000;
+/// Before the first entry.
 const START: &str = "0-0";
 
 impl RedisKv {
-    pub(super) fn claim_new(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
-        const OPERATION: &str = "claim";
-        let wait = wait.min(WAIT_MAX);
-        let mut command = ::redis::cmd("XREADGROUP");
-        command.arg("GROUP").arg(GROUP).arg(consumer).arg("COUNT").arg(count.clamp(1, COUNT_MAX));
-        // 0 would block without a limit.
-        if wait.as_millis() > 0 {
-            command.arg("BLOCK").arg(millis(wait));
-        }
-        command.arg("STREAMS").arg(STREAM).arg(">");
-        let reply = match self.pool.try_request(Repeat::Never, &command, wait) {
-            Err(error) if group_is_missing(&error) => {
-                self.create_group()?;
-                self.pool.try_request(Repeat::Never, &command, wait)
+    pub(super) fn claim_queued(&self, consumer: &str, limits: ClaimLimits, wait: Duration) -> KvResult<Vec<Entry>> {
+        let deadline = Instant::now() + wait.min(WAIT_MAX);
+        loop {
+            // A job without a record can't be deferred before its start.
+            self.adopt()?;
+            let (entries, last) = self.claim_now(consumer, limits)?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            // A block of 0 ms would have no limit.
+            if !entries.is_empty() || left.as_millis() == 0 || !self.has_entry_after(&last, left)? {
+                return Ok(entries);
             }
-            outcome => outcome,
-        };
-        match reply {
-            Ok(value) => first_stream(OperationReply::new(OPERATION, value)),
-            // Deleted again: the next claim creates it.
-            Err(error) if group_is_missing(&error) => Ok(Vec::new()),
+        }
+    }
+
+    /// The claimed entries, and the last entry of the stream.
+    fn claim_now(&self, consumer: &str, limits: ClaimLimits) -> KvResult<(Vec<Entry>, String)> {
+        for _ in 0..CLAIM_STEPS_MAX {
+            let order = *self.order.lock();
+            let reply = Call::new(&scripts::CLAIM, [STREAM, DELAYED])
+                .arg(self.now())
+                .arg(GROUP)
+                .arg(consumer)
+                .arg(limits.entries.clamp(1, COUNT_MAX))
+                .arg(limits.automatic)
+                .arg(READ_MAX)
+                .arg(CHECKED_MAX)
+                .arg(order.preferred())
+                .arg(MANUAL_PREFERRED_MAX)
+                .arg(MESSAGE)
+                .arg(RUN_LOCK)
+                .arg(DEFER_MARGIN_MS)
+                .arg(DEFER_MS_MAX)
+                .run(&self.pool)?;
+            let [word, preferred, last_entry, claimed] = reply.parts()?;
+            match word.text()?.as_str() {
+                "claimed" => {
+                    *self.order.lock() = ClaimOrder::after(u32::try_from(preferred.count()?).unwrap_or_default());
+                    let claimed = claimed.list()?.into_iter().filter_map(|reply| entry(reply).transpose());
+                    return Ok((claimed.collect::<KvResult<_>>()?, last_entry.text()?));
+                }
+                "more" => {}
+                "no_group" => self.create_group()?,
+                _ => return Err(word.unexpected("a claim's outcome")),
+            }
+        }
+        // The next claim continues.
+        Ok((Vec::new(), START.to_owned()))
+    }
+
+    /// Waits for an entry after `last`, without claiming it.
+    fn has_entry_after(&self, last: &str, wait: Duration) -> KvResult<bool> {
+        const OPERATION: &str = "claim";
+        let mut command = ::redis::cmd("XREAD");
+        command.arg("COUNT").arg(1).arg("BLOCK").arg(millis(wait)).arg("STREAMS").arg(STREAM).arg(last);
+        match self.pool.try_request(Repeat::Idempotent, &command, wait) {
+            Ok(value) => Ok(!OperationReply::new(OPERATION, value).is_nil()),
+            // The stream was deleted: the next claim creates it.
+            Err(error) if group_is_missing(&error) => Ok(false),
             Err(error) => Err(self.pool.kv_error(OPERATION, &error)),
         }
     }
 
     pub(super) fn reclaim_idle(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
-        let (mut entries, mut at, mut gone) = (Vec::new(), START.to_owned(), 0);
-        let count = count.clamp(1, COUNT_MAX);
-        for _ in 0..RECLAIM_STEPS_MAX {
-            let command = autoclaim(consumer, count - entries.len(), idle, &at);
-            let reply = match self.pool.try_request(Repeat::Never, &command, Duration::ZERO) {
-                Ok(value) => OperationReply::new("reclaim", value),
-                // Without a group nothing is pending.
-                Err(error) if group_is_missing(&error) => break,
-                // Returns the claimed entries, which would otherwise idle for another period.
-                Err(error) if !entries.is_empty() => {
-                    tracing::warn!(error = %self.pool.kv_error("reclaim", &error), "reclaim stopped early");
-                    break;
-                }
-                Err(error) => return Err(self.pool.kv_error("reclaim", &error)),
-            };
-            let [next, claimed, deleted] = reply.parts()?;
-            gone += deleted.list()?.len();
-            for entry in claimed.list()? {
-                match self::entry(entry)? {
-                    Some(entry) => entries.push(entry),
-                    None => gone += 1,
-                }
-            }
-            at = next.text()?;
-            if entries.len() >= count || at == START {
-                break;
-            }
-        }
+        let reply = Call::new(&scripts::RECLAIM, [STREAM])
+            .arg(GROUP)
+            .arg(consumer)
+            .arg(count.clamp(1, COUNT_MAX))
+            .arg(millis(idle))
+            .arg(CHECKED_MAX)
+            .run(&self.pool)?;
+        let [gone, claimed] = reply.parts()?;
+        let gone = gone.count()?;
         if gone > 0 {
-            self.sweep(consumer)?;
             tracing::warn!(entries = gone, "acknowledged entries that were deleted while claimed");
         }
-        Ok(entries)
+        claimed.list()?.into_iter().filter_map(|reply| entry(reply).transpose()).collect()
     }
 
     pub(super) fn create_group(&self) -> KvResult<()> {
-        if Call::new(&CREATE_GROUP, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()? {
+        if Call::new(&scripts::GROUP, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()? {
             tracing::info!(stream = STREAM, group = GROUP, "stream group created");
         }
         Ok(())
     }
-
-    /// Acknowledges deleted entries, which Redis 6.2 reports without their ids.
-    fn sweep(&self, consumer: &str) -> KvResult<()> {
-        Call::new(&SWEEP, [STREAM]).arg(GROUP).arg(consumer).arg(SWEEP_MAX).run(&self.pool)?;
-        Ok(())
-    }
-}
-
-fn autoclaim(consumer: &str, count: usize, idle: Duration, from: &str) -> Cmd {
-    let mut command = ::redis::cmd("XAUTOCLAIM");
-    command.arg(STREAM).arg(GROUP).arg(consumer).arg(millis(idle)).arg(from).arg("COUNT").arg(count);
-    command
 }
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(i64::MAX as u64)
-}
-
-/// `[[stream, entries]]`, or nil after a timeout.
-fn first_stream(reply: OperationReply) -> KvResult<Vec<Entry>> {
-    let Some(stream) = reply.list()?.into_iter().next() else { return Ok(Vec::new()) };
-    let [_name, entries] = stream.parts()?;
-    entries.list()?.into_iter().filter_map(|reply| entry(reply).transpose()).collect()
 }
 
 /// `[id, [name, value, …]]`; `None` if the content was deleted.
@@ -165,6 +167,5 @@ mod tests {
         assert_eq!(entry(OperationReply::new("test", gone)).unwrap(), None);
         let odd = Value::Array(vec![bulk(b"x"), Value::Array(vec![])]);
         assert!(entry(OperationReply::new("test", odd)).is_err());
-        assert!(first_stream(OperationReply::new("test", Value::Okay)).is_err());
     }
 }

@@ -35,17 +35,17 @@ pub(super) fn remove(step: &KvTransaction<'_>, id: i64) -> StepResult<bool> {
     Ok(step.run("DELETE FROM stream WHERE id = ?1", [id])? > 0)
 }
 
-/// Whether the stream has unclaimed entries.
-pub(super) fn any_unclaimed(step: &KvTransaction<'_>) -> StepResult<bool> {
-    Ok(step.sql("SELECT EXISTS (SELECT 1 FROM stream WHERE consumer IS NULL)")?.query_row([], |row| row.get(0))?)
+/// The oldest unclaimed entry of manual jobs, or of automatic ones, after another.
+pub(super) fn oldest_unclaimed(step: &KvTransaction<'_>, automatic: bool, after: i64) -> StepResult<Option<i64>> {
+    let sql = "SELECT id FROM stream WHERE consumer IS NULL AND automatic = ?1 AND id > ?2 ORDER BY id LIMIT 1";
+    Ok(step.sql(sql)?.query_row(params![automatic, after], |row| row.get(0)).optional()?)
 }
 
-/// Claims unclaimed entries for a consumer, the oldest first.
-pub(super) fn claim(step: &KvTransaction<'_>, consumer: &str, count: usize) -> StepResult<Vec<Entry>> {
+/// Claims an entry for a consumer.
+pub(super) fn claim(step: &KvTransaction<'_>, consumer: &str, id: i64) -> StepResult<Vec<Entry>> {
     let sql = "UPDATE stream SET consumer = ?1, seen_ms = ?2, deliveries = deliveries + 1
-               WHERE id IN (SELECT id FROM stream WHERE consumer IS NULL ORDER BY id LIMIT ?3)
-               RETURNING id, fields, received_ms";
-    claimed_entries(step, sql, params![consumer, step.now, sql_count(count)])
+               WHERE id = ?3 RETURNING id, fields, received_ms";
+    claimed_entries(step, sql, params![consumer, step.now, id])
 }
 
 /// Claims entries without a heartbeat since `before` for a consumer, the longest idle first.

@@ -149,12 +149,10 @@ pub(super) fn enqueue(step: &KvTransaction<'_>, job: &Job) -> StepResult<bool> {
 /// Makes the job wait. The caller has deleted its entry.
 pub(super) fn wait(step: &KvTransaction<'_>, job: &Job, due: i64, reason: WaitReason) -> StepResult<()> {
     let live = text(&without_outcome(job.clone()).waiting(reason, time(due), None))?;
-    let deferred = (reason == WaitReason::PipelineBusy).then_some(step.now);
     step.run(
-        "UPDATE jobs SET live = ?2, entry = NULL, due_ms = ?3, reason = ?4, publishing = 0,
-             deferred_ms = CASE WHEN ?5 IS NULL THEN NULL ELSE coalesce(deferred_ms, ?5) END
+        "UPDATE jobs SET live = ?2, entry = NULL, due_ms = ?3, reason = ?4, publishing = 0
          WHERE job_id = ?1",
-        params![job.job_id.as_str(), live, due, reason.as_str(), deferred],
+        params![job.job_id.as_str(), live, due, reason.as_str()],
     )?;
     Ok(())
 }
@@ -163,6 +161,9 @@ pub(super) fn wait(step: &KvTransaction<'_>, job: &Job, due: i64, reason: WaitRe
 pub(super) fn to_stream(step: &KvTransaction<'_>, job_id: &str, fields: &str) -> StepResult<()> {
     let entry = entries::add(step, fields)?;
     let sql = "UPDATE jobs SET entry = ?2, due_ms = NULL, reason = NULL WHERE job_id = ?1";
+    step.run(sql, params![job_id, entry])?;
+    // A cancelled job ends as soon as a manual one would start.
+    let sql = "UPDATE stream SET automatic = 0 WHERE id = ?2 AND (SELECT cancel FROM jobs WHERE job_id = ?1)";
     step.run(sql, params![job_id, entry])?;
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! The handle of a store.
 
+use parking_lot::Mutex;
+
+use crate::domain::job::ClaimOrder;
 use crate::ports::kv::KvResult;
 
 use super::db::{Db, SqliteOptions};
@@ -7,6 +10,7 @@ use super::db::{Db, SqliteOptions};
 /// All ports of the key-value store on one SQLite file. One handle serves all threads of a process.
 pub struct SqliteKv {
     pub(super) db: Db,
+    pub(super) order: Mutex<ClaimOrder>,
 }
 
 impl SqliteKv {
@@ -18,6 +22,6 @@ impl SqliteKv {
     pub fn open(options: SqliteOptions) -> KvResult<Self> {
         let db = Db::new(options);
         db.read("open", |_| Ok(()))?;
-        Ok(Self { db })
+        Ok(Self { db, order: Mutex::default() })
     }
 }

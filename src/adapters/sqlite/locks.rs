@@ -67,7 +67,7 @@ pub(super) fn extend(step: &KvTransaction<'_>, pipeline: &Slug, token: &str, ttl
     Ok(step.run(sql, params![pipeline.as_str(), token, step.now, after(step.now, ttl)])? > 0)
 }
 
-/// Releases the lock and makes the longest deferred job due; false if it expired or has another holder.
+/// Releases the lock and makes the oldest deferred job due, a manual one first; false if it expired or has another holder.
 pub(super) fn release(step: &KvTransaction<'_>, pipeline: &Slug, token: &str) -> StepResult<bool> {
     let sql = "DELETE FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
     if step.run(sql, params![pipeline.as_str(), token, step.now])? == 0 {
@@ -76,7 +76,7 @@ pub(super) fn release(step: &KvTransaction<'_>, pipeline: &Slug, token: &str) ->
     step.run(
         "UPDATE jobs SET due_ms = min(due_ms, ?2) WHERE job_id =
              (SELECT job_id FROM jobs WHERE pipeline = ?1 AND reason = ?3
-              ORDER BY deferred_ms, enqueued_ms, job_id LIMIT 1)",
+              ORDER BY instr(fields, '[\"trigger\",\"auto\"]') > 0, enqueued_ms, job_id LIMIT 1)",
         params![pipeline.as_str(), step.now, WaitReason::PipelineBusy.as_str()],
     )?;
     Ok(true)

@@ -13,6 +13,7 @@
 
 mod adopt;
 mod changes;
+mod claim;
 mod clock;
 mod db;
 mod entries;
@@ -29,6 +30,7 @@ mod queue;
 mod rechecks;
 mod registry;
 mod report;
+mod run_requests;
 mod schedule;
 mod schema;
 mod sessions;

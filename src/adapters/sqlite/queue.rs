@@ -8,7 +8,8 @@ use crate::domain::job::{AttemptCost, Job, JobPosition, JobStatus};
 use crate::domain::limits::{DEAD_ENTRIES_MAX, LIVE_AFTER_END_MS};
 use crate::ports::job_index::EndedJob;
 use crate::ports::jobs::{
-    Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome, StartRequest,
+    ClaimLimits, Entry, HeartbeatReply, JobLease, JobQueue, PublishReply, ReleaseOutcome, Requeue, StartOutcome,
+    StartRequest,
 };
 use crate::ports::kv::KvResult;
 
@@ -17,7 +18,7 @@ use super::error::StepResult;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::units::{after, sql_count};
-use super::{changes, entries, job_index, locks, start};
+use super::{changes, claim, entries, job_index, locks, start};
 
 /// Longest wait of a claim.
 const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -51,12 +52,16 @@ fn acknowledge(step: &KvTransaction<'_>, lease: &JobLease) -> StepResult<()> {
 }
 
 impl JobQueue for SqliteKv {
-    fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
+    fn claim(&self, consumer: &str, limits: ClaimLimits, wait: Duration) -> KvResult<Vec<Entry>> {
         let deadline = Instant::now() + wait.min(CLAIM_WAIT_MAX);
         loop {
             let seen = *self.db.entries_added.lock();
-            if self.db.read("claim", entries::any_unclaimed)? {
-                let taken = self.db.write("claim", |step| entries::claim(step, consumer, count.max(1)))?;
+            // A job without a row can't be deferred before its start.
+            self.adopt()?;
+            if self.db.read("claim", |step| claim::any(step, limits))? {
+                let mut order = self.order.lock();
+                let taken = self.db.write("claim", |step| claim::claim(step, consumer, limits, &mut order))?;
+                drop(order);
                 if !taken.is_empty() {
                     return Ok(taken);
                 }

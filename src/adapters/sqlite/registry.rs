@@ -15,6 +15,7 @@ use super::job_index;
 use super::jobs;
 use super::kv::SqliteKv;
 use super::locks;
+use super::run_requests;
 use super::units::{after, sql_count};
 
 impl JobRegistry for SqliteKv {
@@ -64,6 +65,8 @@ impl JobRegistry for SqliteKv {
             }
             let sql = "UPDATE jobs SET cancel = 1, due_ms = min(due_ms, ?2) WHERE job_id = ?1";
             step.run(sql, params![job_id.as_str(), step.now])?;
+            // A queued job ends as soon as a manual one would start.
+            step.run("UPDATE stream SET automatic = 0 WHERE id = ?1", [active.entry])?;
             Ok(CancelOutcome::Requested)
         })
     }
@@ -72,7 +75,7 @@ impl JobRegistry for SqliteKv {
         self.db.read("counts", |step| {
             let sql = "SELECT (SELECT count(*) FROM stream), (SELECT count(*) FROM stream WHERE consumer IS NOT NULL),
                            (SELECT count(*) FROM jobs WHERE due_ms IS NOT NULL), (SELECT count(*) FROM windows),
-                           (SELECT count(*) FROM dead)";
+                           (SELECT count(*) FROM dead), (SELECT count(*) FROM run_requests)";
             let count = |row: &rusqlite::Row<'_>, n| row.get::<_, i64>(n).map(i64::unsigned_abs);
             Ok(step.sql(sql)?.query_row([], |row| {
                 Ok(QueueCounts {
@@ -81,6 +84,7 @@ impl JobRegistry for SqliteKv {
                     waiting: count(row, 2)?,
                     windows: count(row, 3)?,
                     dead_letters: count(row, 4)?,
+                    requested: count(row, 5)?,
                 })
             })?)
         })
@@ -108,6 +112,7 @@ impl JobRegistry for SqliteKv {
             step.run("DELETE FROM ended WHERE pipeline = ?1", [slug])?;
             step.run("DELETE FROM windows WHERE pipeline = ?1", [slug])?;
             step.run("DELETE FROM pauses WHERE pipeline = ?1", [slug])?;
+            run_requests::remove(step, pipeline)?;
             changes::forget(step, pipeline)?;
             job_index::forget(step, pipeline)?;
             step.run("DELETE FROM tombstones WHERE expires_ms <= ?1", [step.now])?;

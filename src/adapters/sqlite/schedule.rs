@@ -13,6 +13,7 @@ use super::db::KvTransaction;
 use super::error::StepResult;
 use super::jobs;
 use super::kv::SqliteKv;
+use super::run_requests;
 use super::units::{slug, sql_count, time};
 
 /// Active jobs that one call of [`Schedule::requeue_lost`] checks.
@@ -111,6 +112,9 @@ impl Schedule for SqliteKv {
                 return Ok(false);
             }
             jobs::enqueue(step, job)?;
+            if run_requests::remove(step, &job.pipeline)? {
+                changes::change_all(step, &job.pipeline)?;
+            }
             changes::move_keys_to_job(step, &job.pipeline, &job.job_id)?;
             Ok(true)
         })

@@ -11,7 +11,7 @@ use super::db::KvTransaction;
 use super::error::StepResult;
 use super::jobs;
 use super::units::{after, time};
-use super::{entries, locks};
+use super::{claim, entries, locks};
 
 pub(super) fn start(step: &KvTransaction<'_>, request: &StartRequest<'_>) -> StepResult<StartOutcome> {
     let StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max } = *request;
@@ -41,11 +41,12 @@ pub(super) fn start(step: &KvTransaction<'_>, request: &StartRequest<'_>) -> Ste
         return Ok(StartOutcome::Deferred { until: time(due) });
     }
     let fence = locks::acquire(step, pipeline, Some(job_id), token, lock_ttl, fence_floor)?;
+    claim::defer_others(step, pipeline, job_id, lock_ttl)?;
     entries::heartbeat(step, entry, consumer)?;
     let (attempt, lost_starts, cancelled) = step
         .sql(
             "UPDATE jobs SET attempts = attempts + 1, lost = lost + (running IS NOT NULL), running = ?2, entry = ?3,
-                 due_ms = NULL, reason = NULL, deferred_ms = NULL, publishing = 0
+                 due_ms = NULL, reason = NULL, publishing = 0
              WHERE job_id = ?1 RETURNING attempts, lost, cancel",
         )?
         .query_row(params![job_id.as_str(), fence.cast_signed(), number], |row| {

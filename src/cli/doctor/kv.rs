@@ -82,7 +82,13 @@ pub(super) fn queue(context: &DoctorContext) -> Vec<CheckResult> {
         Err(error) => return vec![CheckResult::skipped(format!("counting the jobs failed: {error}"))],
     };
     let queued = counts.stream.saturating_sub(counts.pending);
-    let text = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
+    let mut text = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
+    if counts.requested > 0 {
+        text.push_str(&format!(
+            "; {} runs requested by comparisons, enqueued when nothing else is queued",
+            counts.requested
+        ));
+    }
     let mut findings = vec![CheckResult::ok(text)];
     if counts.dead_letters > 0 {
         let message = format!(

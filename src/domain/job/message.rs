@@ -117,6 +117,11 @@ impl JobMessage {
         self.trigger == TRIGGER_DRY_RUN
     }
 
+    /// Whether no person or program requested the run; see [`order`](super::order).
+    pub fn is_automatic(&self) -> bool {
+        self.trigger == TRIGGER_AUTO
+    }
+
     /// Names of the fields of the stream entry, in the contract's order. All code that names them, including Redis
     /// scripts, uses these.
     pub const FIELDS: [&'static str; 6] = ["job_id", "pipeline", "prefix", "clean_run", "trigger", "enqueued_at"];

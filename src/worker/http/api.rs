@@ -48,6 +48,8 @@ pub struct WorkerApi {
     pub rejections: EventRejections,
     /// Maximum number of concurrent jobs.
     pub executors: usize,
+    /// How many of them take no automatic jobs.
+    pub manual_executors: usize,
     pub scratch_dir: PathBuf,
     pub checks: HealthChecks,
     /// Metrics of the server, once it runs.

@@ -33,6 +33,8 @@ fn jobs(api: &WorkerApi, text: &mut MetricsText) {
     let counts = api.state.counts();
     gauge(text, "jobs_in_flight", "Running jobs of this process.", counts.in_flight);
     gauge(text, "executors", "Maximum number of concurrent jobs of this process.", api.executors as u64);
+    let help = "How many of the executors take no automatic jobs.";
+    gauge(text, "manual_executors", help, api.manual_executors as u64);
     let draining = api.stopping.phase() != Phase::Working;
     gauge(text, "draining", "Whether this process is stopping and claims no more jobs.", u64::from(draining));
     let help = "Whether claims are paused because somebody paused all pipelines.";
@@ -120,6 +122,8 @@ fn queue(api: &WorkerApi, text: &mut MetricsText) {
             gauge(text, "queue_entries", "Entries in the stream, including claimed ones.", counts.stream);
             gauge(text, "queue_pending", "Claimed entries.", counts.pending);
             gauge(text, "queue_waiting", "Jobs waiting until they are due.", counts.waiting);
+            let help = "Runs requested by comparisons that are not enqueued yet.";
+            gauge(text, "queue_requested", help, counts.requested);
             gauge(text, "queue_windows", "Open debounce windows.", counts.windows);
             gauge(text, "queue_dead", "Dead letters.", counts.dead_letters);
             let help = "How long the oldest due job has been due, including running jobs.";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
+use lakemill::ports::jobs::{ClaimLimits, HeartbeatReply, StartOutcome};
 
 use super::{Fixture, IDLE, IMMEDIATELY, TTL, message, running, seconds};
 
@@ -21,8 +21,8 @@ pub fn claimed_entry_has_all_message_fields(f: &Fixture) {
 pub fn entry_is_claimed_by_one_consumer(f: &Fixture) {
     f.enqueue("trips");
     f.claim("a");
-    assert_eq!(f.kv.claim("b", 10, IMMEDIATELY).unwrap(), []);
-    assert_eq!(f.open().claim("a", 10, IMMEDIATELY).unwrap(), [], "not even to itself again");
+    assert_eq!(f.kv.claim("b", ClaimLimits::any(10), IMMEDIATELY).unwrap(), []);
+    assert_eq!(f.open().claim("a", ClaimLimits::any(10), IMMEDIATELY).unwrap(), [], "not even to itself again");
     assert_eq!(f.places(), (1, 1, 0));
 }
 
@@ -30,7 +30,7 @@ pub fn claim_respects_count_and_takes_oldest_first(f: &Fixture) {
     let jobs: Vec<_> = (0..5).map(|n| f.enqueue(&format!("p{n}")).job_id).collect();
     let mut claimed = Vec::new();
     for (count, expected) in [(2, 2), (2, 2), (9, 1), (9, 0)] {
-        let entries = f.kv.claim("a", count, IMMEDIATELY).unwrap();
+        let entries = f.kv.claim("a", ClaimLimits::any(count), IMMEDIATELY).unwrap();
         assert_eq!(entries.len(), expected);
         claimed.extend(entries.iter().map(|entry| message(entry).job_id));
     }
@@ -39,7 +39,7 @@ pub fn claim_respects_count_and_takes_oldest_first(f: &Fixture) {
 
 pub fn claim_without_entries_returns_after_its_wait(f: &Fixture) {
     let (began, wait) = (Instant::now(), std::time::Duration::from_millis(300));
-    assert_eq!(f.kv.claim("a", 1, wait).unwrap(), []);
+    assert_eq!(f.kv.claim("a", ClaimLimits::any(1), wait).unwrap(), []);
     assert!(began.elapsed() >= wait, "it waited for {:?}", began.elapsed());
 }
 
@@ -48,7 +48,7 @@ pub fn claim_wakes_when_another_handle_enqueues(f: &Fixture) {
     // The consumer group exists, so the claim below blocks.
     f.claims_nothing();
     std::thread::scope(|scope| {
-        let claimed = scope.spawn(|| claimer.claim("a", 1, seconds(5)).unwrap());
+        let claimed = scope.spawn(|| claimer.claim("a", ClaimLimits::any(1), seconds(5)).unwrap());
         let job = f.job("trips");
         enqueuer.enqueue(&job).unwrap();
         let entries = claimed.join().unwrap();
@@ -61,7 +61,7 @@ pub fn claim_wakes_when_its_handle_releases_a_due_job(f: &Fixture) {
     f.requeue(&start.lease, seconds(10));
     f.advance(seconds(12));
     std::thread::scope(|scope| {
-        let claimed = scope.spawn(|| f.kv.claim("a", 1, seconds(5)).unwrap());
+        let claimed = scope.spawn(|| f.kv.claim("a", ClaimLimits::any(1), seconds(5)).unwrap());
         assert_eq!(f.kv.release_due(10).unwrap(), 1);
         let entries = claimed.join().unwrap();
         assert_eq!(entries.iter().map(|entry| message(entry).job_id).collect::<Vec<_>>(), [job.job_id]);
@@ -99,7 +99,7 @@ pub fn reclaim_respects_count(f: &Fixture) {
     for n in 0..5 {
         f.enqueue(&format!("p{n}"));
     }
-    assert_eq!(f.kv.claim("a", 10, IMMEDIATELY).unwrap().len(), 5);
+    assert_eq!(f.kv.claim("a", ClaimLimits::any(10), IMMEDIATELY).unwrap().len(), 5);
     f.advance(IDLE + seconds(5));
     let mut seen = BTreeSet::new();
     for (consumer, expected) in [("b", 2), ("c", 2), ("b", 1), ("c", 0)] {
@@ -166,7 +166,7 @@ pub fn handles_see_each_others_writes_at_once(f: &Fixture) {
     for _ in 0..20 {
         let job = f.enqueue("trips");
         assert_eq!(other.job(&job.pipeline, &job.job_id).unwrap().as_ref(), Some(&job));
-        let entry = other.claim("a", 1, IMMEDIATELY).unwrap().remove(0);
+        let entry = other.claim("a", ClaimLimits::any(1), IMMEDIATELY).unwrap().remove(0);
         assert_eq!(f.kv.counts().unwrap().pending, 1);
         let start = running(f.start("a", &entry));
         assert!(matches!(other.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { .. }));

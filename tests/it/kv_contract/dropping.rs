@@ -1,6 +1,6 @@
 //! Deleting or renaming a pipeline drops its jobs, and they don't come back.
 
-use lakemill::ports::jobs::{HeartbeatReply, StartOutcome};
+use lakemill::ports::jobs::{ClaimLimits, HeartbeatReply, StartOutcome};
 
 use super::{Fixture, IDLE, IMMEDIATELY, TTL, running, seconds, slug};
 
@@ -134,6 +134,7 @@ pub fn dropping_leaves_other_pipelines_and_fences(f: &Fixture) {
     assert!(f.kv.lock_pipeline(&slug("trips"), TTL, 0).unwrap().unwrap().fence > hold.fence, "fences outlive the drop");
     assert!(f.shown(&other).is_some() && f.shown(&queued).is_some());
     assert_eq!(f.kv.counts().unwrap().windows, 1);
-    assert_eq!(f.kv.claim("a", 10, IMMEDIATELY).unwrap().len(), 1);
     assert_eq!(f.kv.heartbeat(&start.lease, TTL).unwrap(), HeartbeatReply::Held { cancelled: false });
+    f.end(&start.lease);
+    assert_eq!(f.kv.claim("a", ClaimLimits::any(10), IMMEDIATELY).unwrap().len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Data about jobs while they are active, and after their end.
 
 use lakemill::domain::job::{JobStatus, Progress};
-use lakemill::ports::jobs::{EnqueueOutcome, EntryId, HeartbeatReply, QueueCounts, ReleaseOutcome};
+use lakemill::ports::jobs::{ClaimLimits, EnqueueOutcome, EntryId, HeartbeatReply, QueueCounts, ReleaseOutcome};
 
 use super::{ATTEMPTS_MAX, Fixture, IDLE, IMMEDIATELY, TTL, completed, failure, seconds, slug};
 
@@ -139,6 +139,8 @@ pub fn active_jobs_are_listed_oldest_first(f: &Fixture) {
     assert_eq!(ids(10), expected, "running");
     f.requeue(&start.lease, seconds(10));
     assert_eq!(ids(10), expected, "waiting");
+    f.claim("a");
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
     let start = f.run_next("a");
     f.end(&start.lease);
     assert_eq!(ids(10).len(), 2, "ended");
@@ -155,12 +157,13 @@ pub fn job_is_visible_to_its_pipeline_only(f: &Fixture) {
 }
 
 pub fn counts_follow_each_step(f: &Fixture) {
-    let counts = |stream, pending, waiting| QueueCounts { stream, pending, waiting, windows: 0, dead_letters: 0 };
+    let counts =
+        |stream, pending, waiting| QueueCounts { stream, pending, waiting, requested: 0, windows: 0, dead_letters: 0 };
     assert_eq!(f.kv.counts().unwrap(), counts(0, 0, 0));
     f.enqueue("one");
     f.enqueue("two");
     assert_eq!(f.kv.counts().unwrap(), counts(2, 0, 0));
-    let entries = f.kv.claim("a", 2, IMMEDIATELY).unwrap();
+    let entries = f.kv.claim("a", ClaimLimits::any(2), IMMEDIATELY).unwrap();
     assert_eq!(f.kv.counts().unwrap(), counts(2, 2, 0));
     let start = super::running(f.start("a", &entries[0]));
     f.requeue(&start.lease, seconds(10));

@@ -9,9 +9,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use lakemill::domain::job::{AttemptCost, ChangedKeys, Job, JobStatus, WaitReason};
+use lakemill::domain::job::{AttemptCost, ChangedKeys, ClaimOrder, Job, JobStatus, WaitReason};
 use lakemill::ports::jobs::{
-    CancelOutcome, Entry, HeartbeatReply, JobLease, PipelineLock, PublishReply, ReleaseOutcome, StartOutcome,
+    CancelOutcome, ClaimLimits, Entry, HeartbeatReply, JobLease, PipelineLock, PublishReply, ReleaseOutcome,
+    StartOutcome,
 };
 
 use super::{Fixture, IMMEDIATELY, completed, failure, message, seconds, slug, start_from};
@@ -110,6 +111,7 @@ struct Model {
     jobs: Vec<Known>,
     /// In order; an entry that hasn't been claimed yet has no known id.
     stream: Vec<InStream>,
+    order: ClaimOrder,
     /// All claims so far: consumer, entry, job.
     claims: Vec<(usize, Entry, usize)>,
     /// All runs so far.
@@ -175,19 +177,59 @@ impl Model {
 
     fn enqueue(&mut self, f: &Fixture, n: usize) {
         // Jobs of one pipeline are enqueued at increasing times.
-        let mut job = f.job(pipeline(n));
+        let mut job = f.job_by(if n.is_multiple_of(3) { "manual" } else { "auto" }, pipeline(n));
         job.enqueued_at += chrono::TimeDelta::milliseconds(self.jobs.len() as i64);
         assert_eq!(f.kv.enqueue(&job).unwrap(), lakemill::ports::jobs::EnqueueOutcome::Queued);
         self.add(job, ChangedKeys::All);
     }
 
-    fn claim(&mut self, f: &Fixture, consumer: usize, count: usize) {
-        let expected: Vec<usize> =
-            self.stream.iter().filter(|e| e.pending.is_none()).map(|e| e.job).take(count).collect();
-        let entries = f.kv.claim(&name(consumer), count, IMMEDIATELY).unwrap();
+    /// How many entries were claimed.
+    fn claim(&mut self, f: &Fixture, consumer: usize, count: usize) -> usize {
+        let mut expected = Vec::new();
+        while expected.len() < count {
+            let next = match (self.head(false, &expected), self.head(true, &expected)) {
+                (None, None) => break,
+                (Some(one), None) | (None, Some(one)) => {
+                    self.order.reset();
+                    one
+                }
+                (Some(manual), Some(automatic)) => {
+                    let position = |job| self.stream.iter().position(|e| e.job == job);
+                    let is_older = position(automatic) < position(manual);
+                    if self.order.is_automatic_next(is_older) { automatic } else { manual }
+                }
+            };
+            expected.push(next);
+        }
+        let entries = f.kv.claim(&name(consumer), ClaimLimits::any(count), IMMEDIATELY).unwrap();
         let found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
         assert_eq!(found, expected);
         self.record_delivery(consumer, entries);
+        found.len()
+    }
+
+    /// The oldest queued job of a kind, of a pipeline without any that is taken. Defers jobs of locked pipelines.
+    fn head(&mut self, automatic: bool, taken: &[usize]) -> Option<usize> {
+        loop {
+            let is_of_kind = |e: &&InStream| {
+                let known = &self.jobs[e.job];
+                (known.job.message().is_automatic() && !known.cancel) == automatic
+            };
+            let is_taken = |e: &InStream| taken.iter().any(|job| self.pipeline_of(*job) == self.pipeline_of(e.job));
+            let mut queued = self.stream.iter().filter(|e| e.pending.is_none() && !is_taken(e));
+            let job = queued.find(is_of_kind)?.job;
+            match self.lock(self.pipeline_of(job)) {
+                Some(lock) if lock.job != Some(job) => self.defers(job, lock.expires - self.now),
+                Some(_) | None => return Some(job),
+            }
+        }
+    }
+
+    /// A job waits for a lock that lasts for some time.
+    fn defers(&mut self, job: usize, lock_left: i64) {
+        self.leaves_the_stream(job);
+        let due = self.now + (lock_left + 1).min(DEFER_S_MAX);
+        self.jobs[job].place = Location::WaitReason { due, deferred: true };
     }
 
     fn reclaim(&mut self, f: &Fixture, consumer: usize) {
@@ -241,10 +283,8 @@ impl Model {
                 return;
             }
             assert!(matches!(started, StartOutcome::Deferred { .. }), "{started:?}");
-            self.leaves_the_stream(job);
-            let known = &mut self.jobs[job];
-            known.place = Location::WaitReason { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
-            known.publishing = false;
+            self.defers(job, lock.expires - now);
+            self.jobs[job].publishing = false;
             return;
         }
         let run = super::running(started);
@@ -260,6 +300,9 @@ impl Model {
         assert_eq!((run.attempt, run.lost_starts, run.cancelled), (known.attempts, known.lost, known.cancel));
         assert!(run.attempt <= known.starts);
         self.runs.push((run.lease, job));
+        let queued = self.stream.iter().filter(|e| e.pending.is_none()).map(|e| e.job);
+        let others: Vec<usize> = queued.filter(|other| self.pipeline_of(*other) == pipeline).collect();
+        others.into_iter().for_each(|other| self.defers(other, TTL_S));
     }
 
     fn pick_run(&self, n: usize) -> Option<(JobLease, usize)> {
@@ -357,6 +400,8 @@ impl Model {
         let woken: Vec<usize> =
             (0..deferred.len()).filter(|n| !is_due(deferred[*n]) && shown_due(deferred[*n])).collect();
         assert!(woken.len() <= 1 && before + woken.len() >= 1, "{} woken, {before} due before", woken.len());
+        let is_automatic = |known: &Known| known.job.message().is_automatic();
+        assert!(woken.iter().all(|n| !is_automatic(deferred[*n]) || deferred.iter().all(|known| is_automatic(known))));
         for n in woken {
             deferred[n].place = Location::WaitReason { due: now, deferred: true };
         }
@@ -410,6 +455,7 @@ impl Model {
     }
 
     fn release_due(&mut self, f: &Fixture) {
+        while self.claim(f, 0, 1_000) > 0 {}
         let now = self.now;
         let due = |known: &Known| match known.place {
             Location::WaitReason { due, .. } if due <= now => Some(due),
@@ -422,11 +468,19 @@ impl Model {
             self.jobs[*job].place = Location::Stream;
         }
         if !expected.is_empty() {
-            let older = self.stream.iter().filter(|e| e.pending.is_none()).count();
-            if older > 0 {
-                self.claim(f, 0, older);
+            let is_locked = |job: &usize| self.lock(self.pipeline_of(*job)).is_some_and(|lock| lock.job != Some(*job));
+            let (locked, expected): (Vec<usize>, Vec<usize>) = expected.into_iter().partition(is_locked);
+            for job in locked {
+                let left = self.lock(self.pipeline_of(job)).unwrap().expires - now;
+                self.defers(job, left);
             }
-            let entries = f.kv.claim(&name(0), 1_000, IMMEDIATELY).unwrap();
+            if !expected.is_empty() {
+                self.order.reset();
+            }
+            let claim = || f.kv.claim(&name(0), ClaimLimits::any(1_000), IMMEDIATELY).unwrap();
+            // Each claim takes one of a pipeline.
+            let entries: Vec<Entry> =
+                std::iter::repeat_with(claim).take_while(|entries| !entries.is_empty()).flatten().collect();
             let mut found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
             found.sort_unstable();
             assert_eq!(found, expected);
@@ -471,7 +525,9 @@ impl Model {
                     assert_eq!(outcome, lakemill::ports::jobs::EnqueueOutcome::AlreadyActive);
                 }
             }
-            Step::Claim(c, count) => self.claim(f, c, count),
+            Step::Claim(c, count) => {
+                self.claim(f, c, count);
+            }
             Step::Reclaim(c) => self.reclaim(f, c),
             Step::Start(n) => self.start(f, n),
             Step::Heartbeat(n) => self.heartbeat(f, n),

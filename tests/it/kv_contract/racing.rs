@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lakemill::domain::login::LoginScopes;
 use lakemill::ports::Kv;
-use lakemill::ports::jobs::{EnqueueOutcome, Entry, StartOutcome};
+use lakemill::ports::jobs::{ClaimLimits, EnqueueOutcome, Entry, StartOutcome};
 use lakemill::ports::sessions::Admission;
 
 use super::{Fixture, IMMEDIATELY, TTL, message, seconds, slug, start};
@@ -26,7 +26,7 @@ pub fn racing_claims_take_each_entry_once(f: &Fixture) {
     let claimed = race(f, 4, |n, kv| {
         let mut mine: Vec<Entry> = Vec::new();
         loop {
-            let entries = kv.claim(&format!("c{n}"), 1 + n, IMMEDIATELY).unwrap();
+            let entries = kv.claim(&format!("c{n}"), ClaimLimits::any(1 + n), IMMEDIATELY).unwrap();
             if entries.is_empty() {
                 return mine;
             }
@@ -55,7 +55,7 @@ pub fn waiting_claims_share_new_entries(f: &Fixture) {
         let deadline = Instant::now() + DEADLINE;
         while left.load(Ordering::SeqCst) > 0 {
             assert!(Instant::now() < deadline, "{left:?} of {JOBS} jobs were not claimed");
-            for entry in kv.claim(&format!("c{n}"), 1, seconds(1)).unwrap() {
+            for entry in kv.claim(&format!("c{n}"), ClaimLimits::any(1), seconds(1)).unwrap() {
                 *seen.lock().unwrap().entry(message(&entry).job_id).or_insert(0) += 1;
                 left.fetch_sub(1, Ordering::SeqCst);
             }
@@ -121,7 +121,7 @@ pub fn racing_fires_create_one_job_per_window(f: &Fixture) {
         }
     });
     assert_eq!(fired.iter().sum::<usize>(), 50, "{fired:?}");
-    let entries = f.kv.claim("a", 100, IMMEDIATELY).unwrap();
+    let entries = f.kv.claim("a", ClaimLimits::any(100), IMMEDIATELY).unwrap();
     let jobs: BTreeMap<_, _> = entries.iter().map(|entry| (message(entry).pipeline, 1)).collect();
     assert_eq!((entries.len(), jobs.len(), f.kv.counts().unwrap().windows), (50, 50, 0));
 }

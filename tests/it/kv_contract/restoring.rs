@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lakemill::ports::jobs::ClaimLimits;
 use lakemill::ports::schedule::Cursor;
 
 use super::{Fixture, IDLE, IMMEDIATELY, TTL, message, running, seconds};
@@ -41,14 +42,14 @@ pub fn nothing_is_requeued_while_nothing_is_lost(f: &Fixture) {
 
 pub fn jobs_with_lost_entries_are_requeued(f: &Fixture) {
     let mut jobs: BTreeSet<_> = (0..30).map(|n| f.enqueue(&format!("p{n}")).job_id).collect();
-    assert_eq!(f.kv.claim("a", 10, IMMEDIATELY).unwrap().len(), 10);
+    assert_eq!(f.kv.claim("a", ClaimLimits::any(10), IMMEDIATELY).unwrap().len(), 10);
     f.backend.trim_stream();
     f.advance(IDLE + seconds(5));
     assert_eq!(f.kv.reclaim("b", 100, IDLE).unwrap(), []);
     assert_eq!(restore(f), 30);
     assert_eq!(restore(f), 0, "they are there now");
     assert_eq!(f.places(), (30, 0, 0));
-    for entry in f.kv.claim("b", 100, IMMEDIATELY).unwrap() {
+    for entry in f.kv.claim("b", ClaimLimits::any(100), IMMEDIATELY).unwrap() {
         assert!(jobs.remove(&message(&entry).job_id));
         let start = running(f.start("b", &entry));
         assert_eq!((start.attempt, start.lost_starts), (1, 0));
@@ -110,7 +111,7 @@ pub fn store_that_lost_its_data_is_not_initialized_and_works(f: &Fixture) {
     f.backend.lose_data();
     assert!(!f.kv.is_initialized().unwrap() && !other.is_initialized().unwrap());
     f.claims_nothing();
-    assert_eq!(other.claim("a", 1, IMMEDIATELY).unwrap(), []);
+    assert_eq!(other.claim("a", ClaimLimits::any(1), IMMEDIATELY).unwrap(), []);
     f.is_lost(&start.lease);
     assert_eq!(f.shown(&old), None);
     assert!(!f.kv.is_initialized().unwrap());

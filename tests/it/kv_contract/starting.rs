@@ -79,11 +79,9 @@ pub fn busy_pipeline_defers_the_job_without_an_attempt(f: &Fixture) {
 }
 
 pub fn deferred_job_is_due_a_second_after_the_lock_expires(f: &Fixture) {
-    f.enqueue("trips");
-    let entry = f.claim("a");
-    running(start(&*f.kv, "a", &entry, seconds(10)));
     let job = f.enqueue("trips");
     let entry = f.claim("b");
+    f.kv.lock_pipeline(&job.pipeline, seconds(10), 0).unwrap().unwrap();
     let StartOutcome::Deferred { until } = f.start("b", &entry) else { panic!("the pipeline is busy") };
     let left = until - f.now();
     assert!(left.num_milliseconds() <= 11_000 && left.num_milliseconds() > 5_000, "due in {left}");

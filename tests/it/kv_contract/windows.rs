@@ -1,5 +1,6 @@
 //! Batches of new files: due after 5 s of quiet, 30 s after the first at the latest, one job each.
 
+use lakemill::ports::jobs::ClaimLimits;
 use lakemill::ports::schedule::CloseReason;
 
 use super::{Fixture, IMMEDIATELY, message, seconds, slug};
@@ -130,5 +131,5 @@ pub fn no_pipelines_open_no_windows(f: &Fixture) {
     let many: Vec<String> = (0..300).map(|n| format!("p{n}")).collect();
     extend(f, &many.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(f.kv.counts().unwrap().windows, 300);
-    assert_eq!(f.kv.claim("a", 1, IMMEDIATELY).unwrap(), []);
+    assert_eq!(f.kv.claim("a", ClaimLimits::any(1), IMMEDIATELY).unwrap(), []);
 }

@@ -18,7 +18,7 @@ use lakemill::config::StoreCredentials;
 use lakemill::domain::job::{Job, JobId, JobMessage};
 use lakemill::domain::layout::{config_key, job_record_key, pipeline_prefix};
 use lakemill::domain::name::Slug;
-use lakemill::ports::jobs::EnqueueOutcome;
+use lakemill::ports::jobs::{ClaimLimits, EnqueueOutcome};
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
 use lakemill::ports::{Kv, ObjectStore};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
@@ -104,7 +104,7 @@ impl Site {
     }
 
     fn remembering(self) -> Self {
-        self.kv.claim("nobody", 1, Duration::ZERO).unwrap();
+        self.kv.claim("nobody", ClaimLimits::any(1), Duration::ZERO).unwrap();
         self.kv.mark_initialized().unwrap();
         self
     }

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use chrono::{TimeDelta, Utc};
 use lakemill::domain::job::{Job, JobMessage, JobStatus};
 use lakemill::domain::layout::config_key;
-use lakemill::ports::jobs::{PipelineLock, StartOutcome, StartRequest};
+use lakemill::ports::jobs::{ClaimLimits, PipelineLock, StartOutcome, StartRequest};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
@@ -385,7 +385,7 @@ fn start(site: &Site, job: &Job) -> StartOutcome {
 }
 
 fn start_for(site: &Site, job: &Job, lock_ttl: std::time::Duration) -> StartOutcome {
-    let entries = site.kv.claim("somebody", 10, std::time::Duration::from_secs(5)).unwrap();
+    let entries = site.kv.claim("somebody", ClaimLimits::any(10), std::time::Duration::from_secs(5)).unwrap();
     let message = JobMessage::new(job.pipeline.clone(), false, "manual", job.enqueued_at);
     let message = JobMessage { job_id: job.job_id.clone(), ..message };
     let request = StartRequest {

@@ -34,7 +34,7 @@ fn worker_without_reconciliation(site: &Site) -> Service {
 
 fn is_quiet(site: &Site) -> bool {
     let counts = site.kv.counts().unwrap();
-    counts.windows == 0 && counts.stream == 0 && counts.waiting == 0
+    counts.requested == 0 && counts.windows == 0 && counts.stream == 0 && counts.waiting == 0
 }
 
 fn hold(site: &Site) -> PipelineLock {

@@ -34,6 +34,7 @@ fn assert_exits_with(mut worker: Service, status: i32) -> String {
 fn nothing_is_left(site: &Site) {
     let counts = site.kv.counts().unwrap();
     assert_eq!((counts.stream, counts.pending, counts.waiting, counts.windows), (0, 0, 0, 0), "{counts:?}");
+    assert_eq!(counts.requested, 0);
 }
 
 #[track_caller]

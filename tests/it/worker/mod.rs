@@ -10,6 +10,7 @@ mod entries;
 mod expressions;
 mod flights;
 mod jobs;
+mod order;
 mod outages;
 mod pausing;
 mod retention;

@@ -7,9 +7,6 @@
 local bad = check(KEYS[1], 'stream', KEYS[2], 'string')
 if bad then return bad end
 
--- An entry's two numbers.
-local function numbers(entry) return string.match(entry or '', '^(%d+)%-(%d+)$') end
-
 local created = 0
 local stride = 5 + 2 * #message_fields
 for i = 7, #ARGV, stride do

@@ -1,5 +1,7 @@
--- Precedes every script, with `message_fields`, the names of the fields of a job's message. A script reads and checks
--- first and writes then: an error has no partial effect.
+-- Precedes every script, after a line of names: `message_fields`, the fields of a job's message; `job_field`,
+-- `pipeline_field` and `kind_field`, three of them, and `automatic_kind`, the value of the last of an automatic job;
+-- `queued_manual` and `queued_automatic`, the consumers of entries that no worker has claimed. A script reads and checks first
+-- and writes then: an error has no partial effect.
 
 -- The time in ms: `given` (by a test), or Redis's own if that is '0'.
 local function clock(given)
@@ -41,6 +43,24 @@ local function silence(stream, group, lock, message, job)
   local pending = redis.pcall('XPENDING', stream, group, entry, entry, 1)
   if pending.err or not pending[1] then return false end
   return pending[1][3]
+end
+
+-- Whether the first of two whole numbers, as text without leading zeros, is greater. Lua's own numbers are exact only up
+-- to 2^53.
+local function exceeds(one, other)
+  if #one ~= #other then return #one > #other end
+  return one > other
+end
+
+-- An entry's two numbers.
+local function numbers(entry) return string.match(entry or '', '^(%d+)%-(%d+)$') end
+
+-- Whether the first of two entries is older.
+local function precedes(one, other)
+  local ms, seq = numbers(one)
+  local other_ms, other_seq = numbers(other)
+  if ms == other_ms then return exceeds(other_seq, seq) end
+  return exceeds(other_ms, ms)
 end
 
 -- Deletes an entry of the stream, claimed or not.
@@ -118,25 +138,44 @@ local function look_at_all(active, jobs, window)
   change_all(window)
 end
 
--- Makes the longest deferred job of a pipeline due, except `but`.
-local function promote(active, delayed, messages, now, but)
-  for _, job in ipairs(redis.call('ZRANGE', active, 0, 99)) do
-    local due = job ~= but and redis.call('ZSCORE', delayed, job)
-    if due and redis.pcall('HGET', messages .. job, 'reason') == 'pipeline_busy' then
-      if tonumber(due) > now then
-        redis.call('ZADD', delayed, now, job)
-        redis.call('HSET', messages .. job, 'not_before', now)
-      end
-      return
-    end
-  end
+-- How long a job waits for its pipeline's lock, in ms: a margin longer than the lock lasts.
+local function defer_ms(lock, margin, longest)
+  local left = redis.call('PTTL', lock)
+  if left < 0 then return tonumber(longest) end
+  return math.min(left + tonumber(margin), tonumber(longest))
 end
 
--- Whether the first of two whole numbers, as text without leading zeros, is greater. Lua's own numbers are exact only up
--- to 2^53.
-local function exceeds(one, other)
-  if #one ~= #other then return #one > #other end
-  return one > other
+-- Whether no worker has claimed an entry.
+local function is_queued(stream, group, entry)
+  local pending = redis.pcall('XPENDING', stream, group, entry, entry, 1)
+  if pending.err then return false end
+  return not pending[1] or pending[1][2] == queued_manual or pending[1][2] == queued_automatic
+end
+
+-- Makes a queued job wait for its pipeline's lock.
+local function defer(stream, group, delayed, message, job, entry, due)
+  remove(stream, group, entry)
+  redis.call('HDEL', message, 'entry')
+  redis.call('HSET', message, 'not_before', due, 'reason', 'pipeline_busy')
+  redis.call('ZADD', delayed, due, job)
+end
+
+-- Makes the oldest deferred job of a pipeline due, except `but`; a manual one first.
+local function promote(active, delayed, messages, now, but)
+  local chosen
+  for _, job in ipairs(redis.call('ZRANGE', active, 0, 999)) do
+    local due = job ~= but and redis.call('ZSCORE', delayed, job)
+    local known = due and redis.pcall('HMGET', messages .. job, 'reason', kind_field)
+    if known and known[1] == 'pipeline_busy' then
+      local is_automatic = known[2] == automatic_kind
+      if not chosen or not is_automatic then chosen = {job, tonumber(due)} end
+      if not is_automatic then break end
+    end
+  end
+  if chosen and chosen[2] > now then
+    redis.call('ZADD', delayed, now, chosen[1])
+    redis.call('HSET', messages .. chosen[1], 'not_before', now)
+  end
 end
 
 -- Acquires the lock, which must be free; returns the new fence, as text.

@@ -1,4 +1,4 @@
--- Releases a pipeline's lock, and makes its longest deferred job due.
+-- Releases a pipeline's lock, and makes its oldest deferred job due.
 -- KEYS: 1 lock, 2 delayed, 3 active
 -- ARGV: 1 now, 2 token, 3 messages' prefix
 -- Returns: 'done' or 'lost'

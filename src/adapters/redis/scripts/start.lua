@@ -2,8 +2,8 @@
 -- KEYS: 1 stream, 2 delayed, 3 live, 4 active, 5 message, 6 lock, 7 fences, 8 tombstone,
 --       9 the job's changed keys
 -- ARGV: 1 now, 2 group, 3 consumer, 4 entry, 5 job id, 6 slug, 7 enqueued ms, 8 token, 9 lock TTL ms, 10 fence floor,
---       11 defer margin ms, 12 longest defer ms, 13 maximum attempts, 14 live record of a new job,
---       15… the message's fields: name, value
+--       11 defer margin ms, 12 longest defer ms, 13 maximum attempts, 14 live record of a new job, 15 messages' prefix,
+--       16… the message's fields: name, value
 -- Returns: {'running', fence, attempts, lost starts, 1 if cancelled}, {'deferred', due ms}, {'running_elsewhere'},
 --          {'not_mine'}, {'dropped'} or {'id_taken'}. A repeated start with the same token: the same reply
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6], 'string', KEYS[7],
@@ -38,7 +38,7 @@ if mark and tonumber(ARGV[7]) <= mark then
   return {'dropped'}
 end
 
-local fields = {unpack(ARGV, 15)}
+local fields = {unpack(ARGV, 16)}
 
 -- Replaces a live record only if the job is not active: it is that of its end, by another entry.
 local function add_record()
@@ -50,10 +50,7 @@ local function add_record()
 end
 
 if holder then
-  local left = redis.call('PTTL', lock)
-  local wait = tonumber(ARGV[12])
-  if left >= 0 then wait = math.min(left + tonumber(ARGV[11]), wait) end
-  local due = clock(ARGV[1]) + wait
+  local due = clock(ARGV[1]) + defer_ms(lock, ARGV[11], ARGV[12])
   remove_all(stream, group, entry, message)
   add_record()
   local known = redis.call('HMGET', message, 'lost', 'running')
@@ -79,4 +76,13 @@ redis.call('HDEL', message, 'not_before', 'reason', 'publishing')
 redis.call('XCLAIM', stream, group, consumer, 0, entry, 'JUSTID')
 redis.call('ZREM', delayed, job)
 add_record()
+-- The pipeline's other queued jobs wait for this one, and are behind those of other pipelines then.
+local due = clock(ARGV[1]) + defer_ms(lock, ARGV[11], ARGV[12])
+for _, other in ipairs(redis.call('ZRANGE', active, 0, 999)) do
+  local waiting = ARGV[15] .. other
+  local state = other ~= job and redis.pcall('HMGET', waiting, 'entry', 'running')
+  if state and not state.err and state[1] and not state[2] and is_queued(stream, group, state[1]) then
+    defer(stream, group, delayed, waiting, other, state[1], due)
+  end
+end
 return {'running', fence, attempts, lost, redis.call('HEXISTS', message, 'cancel')}

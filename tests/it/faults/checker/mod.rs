@@ -162,6 +162,7 @@ fn queue(found: &Found) -> Vec<Violation> {
         ("stream", counts.stream),
         ("pending", counts.pending),
         ("waiting", counts.waiting),
+        ("requested", counts.requested),
         ("windows", counts.windows),
         ("dead", counts.dead_letters),
         ("active", found.active),

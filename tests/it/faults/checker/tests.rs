@@ -191,8 +191,10 @@ fn remaining_queue_entries_are_a_violation() {
     let left = |_: &mut History, found: &mut Found| {
         (found.counts.stream, found.counts.pending, found.counts.waiting) = (1, 2, 3);
         (found.counts.windows, found.counts.dead_letters, found.active) = (4, 5, 6);
+        found.counts.requested = 7;
     };
-    let places = [("active", 6), ("dead", 5), ("pending", 2), ("stream", 1), ("waiting", 3), ("windows", 4)];
+    let places =
+        [("active", 6), ("dead", 5), ("pending", 2), ("requested", 7), ("stream", 1), ("waiting", 3), ("windows", 4)];
     assert_eq!(check(left), places.map(|(what, count)| Violation::LeftInQueue { what, count }));
 }
 

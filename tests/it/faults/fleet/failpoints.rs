@@ -11,7 +11,7 @@ use super::round::{KILLED, LOCK_TTL, Round, STOPPED};
 use crate::support::site::slug;
 
 /// Every failpoint of a worker.
-const CRASH_FAILPOINTS: [&str; 13] = [
+const CRASH_FAILPOINTS: [&str; 15] = [
     "worker::claimed",
     "worker::started",
     "convert::fetch",
@@ -25,6 +25,8 @@ const CRASH_FAILPOINTS: [&str; 13] = [
     "worker::recorded",
     "worker::before_fire",
     "worker::fired",
+    "worker::before_request",
+    "worker::requested",
 ];
 /// Before the lease check, between it and the PUT, between two PUTs, before and after the root, before and after the
 /// record.
@@ -60,13 +62,18 @@ fn is_done(round: &Round, failpoints: &[&str], fault: &str, wanted: u64) -> bool
     failpoints.iter().all(|place| round.counted(&format!("{fault}{place}")) >= wanted)
 }
 
-/// Creates work: requests for runs, and occasionally an event.
+/// Creates work: requests for runs, and occasionally an event or the request of a comparison.
 fn ask(round: &mut Round, asked: &mut u64) {
     round.enqueue();
     if asked.is_multiple_of(2) {
         let n = round.rng.below(PIPELINES as u64) as usize;
         let name = slug(&round.pipelines[n]);
         round.site.kv.extend_windows(&[name]).unwrap();
+    }
+    if asked.is_multiple_of(3) {
+        let n = round.rng.below(PIPELINES as u64) as usize;
+        let name = slug(&round.pipelines[n]);
+        round.site.kv.request_runs(&[name]).unwrap();
     }
     *asked += 1;
     assert!(*asked < REQUESTS_MAX, "a place was never reached");

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lakemill::domain::job::{Job, JobMessage, RunErrorCode};
-use lakemill::ports::jobs::EnqueueOutcome;
+use lakemill::ports::jobs::{ClaimLimits, EnqueueOutcome};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ impl Round {
     }
 
     fn on(mut site: Site, seed: u64, proxy: FaultProxy, server: Option<HttpProxy>) -> Self {
-        site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
+        site.kv.claim("nobody", ClaimLimits::any(1), Duration::ZERO).unwrap();
         site.kv.mark_initialized().unwrap();
         proxy.history.lock().unwrap().attempts_max = ATTEMPTS_MAX;
         let cutter = CuttingProxy::new(site.redis.as_ref().unwrap().port());
@@ -280,7 +280,8 @@ impl Round {
 
     pub fn is_idle(&self) -> bool {
         let Ok(counts) = self.site.kv.counts() else { return false };
-        counts.stream + counts.waiting + counts.windows == 0 && self.site.kv.is_initialized().unwrap_or(false)
+        let left = counts.stream + counts.waiting + counts.requested + counts.windows;
+        left == 0 && self.site.kv.is_initialized().unwrap_or(false)
     }
 
     /// Ends all faults, waits for the jobs to end, and returns the violations.

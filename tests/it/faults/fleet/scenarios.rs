@@ -107,8 +107,8 @@ fn connections_cut(seed: u64, intensity: u64) -> RoundReport {
         let late = Moment::LateReply(Duration::from_millis(round.rng.below(4_000)));
         let moments = [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late];
         let moment = moments[round.rng.below(5) as usize];
-        // Every script, and the commands for claiming.
-        let text = ["EVALSHA", "XREADGROUP", "EVALSHA"][round.rng.below(3) as usize];
+        // Every script, and the command that waits for new entries.
+        let text = ["EVALSHA", "XREAD", "EVALSHA"][round.rng.below(3) as usize];
         round.cutter.fail_next(moment, text);
         let pause = Duration::from_millis(20 + round.rng.below(250));
         round.pass(pause);

@@ -19,6 +19,7 @@ use lakemill::ports::notifications::{
 use lakemill::ports::pauses::{PausesInForce, RunPauses};
 use lakemill::ports::queries::{RegisteredQuery, RunningQueries};
 use lakemill::ports::rechecks::{Recheck, Rechecks};
+use lakemill::ports::run_requests::RunRequests;
 use lakemill::ports::schedule::{CloseReason, Cursor, Schedule};
 use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 use lakemill::ports::store::{Bucket, ObjectStore, WriteOptions};
@@ -108,10 +109,10 @@ fn short(text: &str) -> String {
 }
 
 impl JobQueue for SimKv {
-    fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
+    fn claim(&self, consumer: &str, limits: ClaimLimits, wait: Duration) -> KvResult<Vec<Entry>> {
         let began = self.world.scheduler.now();
         loop {
-            let entries = self.call("claim", Kind::Tick, |kv| kv.claim(consumer, count, Duration::ZERO))?;
+            let entries = self.call("claim", Kind::Tick, |kv| kv.claim(consumer, limits, Duration::ZERO))?;
             let left = wait.saturating_sub(self.world.scheduler.now() - began);
             if !entries.is_empty() || left.is_zero() {
                 for entry in &entries {
@@ -308,6 +309,36 @@ impl Schedule for SimKv {
 
     fn mark_initialized(&self) -> KvResult<()> {
         self.call("remember", Kind::Write, |kv| kv.mark_initialized())
+    }
+}
+
+impl RunRequests for SimKv {
+    fn request_runs(&self, pipelines: &[Slug]) -> KvResult<()> {
+        self.call("request_runs", Kind::Write, |kv| kv.request_runs(pipelines))
+    }
+
+    fn requested_runs(&self, limit: usize) -> KvResult<Vec<Slug>> {
+        self.call("requested_runs", Kind::Tick, |kv| kv.requested_runs(limit))
+    }
+
+    fn enqueue_requested(&self, job: &Job) -> KvResult<bool> {
+        let done = self.call("enqueue_requested", Kind::Write, |kv| {
+            let enqueued = kv.enqueue_requested(job)?;
+            if enqueued {
+                self.world.history.lock().unwrap().accepted.insert(job.job_id.to_string());
+            }
+            Ok(enqueued)
+        });
+        self.wake_claims();
+        done
+    }
+
+    fn is_run_requested(&self, pipeline: &Slug) -> KvResult<bool> {
+        self.call("is_run_requested", Kind::Tick, |kv| kv.is_run_requested(pipeline))
+    }
+
+    fn withdraw_request(&self, pipeline: &Slug) -> KvResult<bool> {
+        self.call("withdraw_request", Kind::Ends, |kv| kv.withdraw_request(pipeline))
     }
 }
 

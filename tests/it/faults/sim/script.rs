@@ -154,6 +154,7 @@ impl Play {
             lifetime: Lifetime::UntilStopped,
             name,
             concurrency: 1 + self.below(2) as usize,
+            manual_executors: 0,
             attempts_max: self.attempts_max,
             lease: LeaseConfig { lock_ttl: LOCK_TTL, heartbeat: LOCK_TTL / 3, reclaim_idle: LOCK_TTL + LOCK_TTL / 3 },
             scratch_dir: world.scratch.path().to_owned(),
@@ -353,7 +354,7 @@ impl Play {
         while quiet < 4 {
             self.world.pause(Duration::from_secs(3));
             let counts = self.world.kv.counts().map_err(|_| Violation::LeftInQueue { what: "kv", count: 1 })?;
-            let left = counts.stream + counts.waiting + counts.windows;
+            let left = counts.stream + counts.waiting + counts.requested + counts.windows;
             let active: usize = PIPELINES.iter().map(|p| self.world.kv.active(&slug(p), 100).unwrap().len()).sum();
             let remembers = self.world.kv.is_initialized().unwrap_or(false);
             let under_way = self.world.land();
