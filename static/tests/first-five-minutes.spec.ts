@@ -58,7 +58,7 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await expect(page.getByLabel("Delimiter", { exact: true })).toHaveValue('","');
     await expect(page.getByRole("heading", { name: "3 columns", exact: true })).toBeVisible();
     await expect(page.getByLabel("Type of day")).toHaveValue('["date",["%d.%m.%Y"]]');
-    await expect(page.getByLabel("Format of day")).toHaveValue("%d.%m.%Y");
+    await expect(page.getByLabel("Format of day")).toHaveValue("DD.MM.YYYY");
     await page.getByRole("button", { name: "Details of day" }).click();
     await expect(page.getByText(/distinct values/)).toBeVisible();
     await page.getByLabel("Type of amount").selectOption({ label: "decimal(18,2)" });

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use indicatif::HumanCount;
+
 use super::prepared::PreparedTable;
 use super::update::UpdatedGroup;
 use crate::domain::job::{RunError, RunErrorCode};
@@ -139,23 +141,26 @@ pub(super) fn check_reject_limits(tables: &[PreparedTable]) -> Result<(), RunErr
         let limits = table.limits;
         if !limits.allow(rejected, read) {
             exceeded.push(format!(
-                "table `{}`: {rejected} of {read} rows rejected; its `rejects` {}",
+                "table `{}`: {} of {} rows rejected; {} may be",
                 table.name,
-                allowed(limits)
+                HumanCount(rejected),
+                HumanCount(read),
+                most(limits)
             ));
         }
     }
     if exceeded.is_empty() { Ok(()) } else { Err(RunError::new(RunErrorCode::TooManyRejects, exceeded.join("; "))) }
 }
 
-fn allowed(limits: RejectLimits) -> String {
+/// How many rows may be rejected, before `may be`.
+fn most(limits: RejectLimits) -> String {
     let RejectLimits { max_rows, max_ratio } = limits;
     let percent = (max_ratio * 1e6).round() / 1e4;
     match (max_rows, max_ratio > 0.0) {
-        (0, false) => "allows none".to_owned(),
-        (_, false) => format!("allows {max_rows}"),
-        (0, true) => format!("allows {percent}% of them"),
-        (_, true) => format!("allows {max_rows}, or {percent}% of them"),
+        (0, false) => "none".to_owned(),
+        (_, false) => format!("at most {}", HumanCount(max_rows)),
+        (0, true) => format!("at most {percent}%"),
+        (_, true) => format!("at most {} or {percent}%", HumanCount(max_rows)),
     }
 }
 
@@ -166,11 +171,11 @@ mod tests {
 
     #[test]
     fn allowed_rejects_are_rows_or_a_share() {
-        let allowed = |max_rows, max_ratio| allowed(RejectLimits { max_rows, max_ratio });
-        assert_eq!(allowed(0, 0.0), "allows none");
-        assert_eq!(allowed(5, 0.0), "allows 5");
-        assert_eq!(allowed(0, 0.25), "allows 25% of them");
-        assert_eq!(allowed(5, 0.005), "allows 5, or 0.5% of them");
+        let most = |max_rows, max_ratio| most(RejectLimits { max_rows, max_ratio });
+        assert_eq!(most(0, 0.0), "none");
+        assert_eq!(most(5_000, 0.0), "at most 5,000");
+        assert_eq!(most(0, 0.25), "at most 25%");
+        assert_eq!(most(5, 0.005), "at most 5 or 0.5%");
     }
 
     /// A source with 12 bytes of text and two rows, of which one is written and one filtered.

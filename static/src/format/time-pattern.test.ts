@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { strftimeOf } from "./time-pattern";
+import { patternOf, strftimeOf } from "./time-pattern";
 
 it.each([
   ["MM/DD/YYYY", "%m/%d/%Y"],
@@ -13,7 +13,20 @@ it.each([
   ["%d.%m.%Y", "%d.%m.%Y"],
   ["epoch_ms", "epoch_ms"],
   ["March", "March"],
+  ["DD-Mon-YYYY", "%d-%b-%Y"],
+  ["DD. Month YYYY", "%d. %B %Y"],
   ["", ""],
 ])("%s is %s", (text, pattern) => {
   expect(strftimeOf(text)).toBe(pattern);
 });
+
+it.each([
+  ["%d-%b-%Y", "DD-Mon-YYYY"],
+  ["%m/%d/%Y %H:%M", "MM/DD/YYYY HH:MM"],
+  ["%Y-%m-%dT%H:%M:%S", "YYYY-MM-DDTHH:MM:SS"],
+  ["%I:%M %p", "%I:%M %p"],
+  ["%H%M", "HHMM"],
+  ["%M:%S", "%M:%S"],
+  ["excel", "excel"],
+  ["", ""],
+])("%s is written as %s", (strftime, text) => expect(patternOf(strftime)).toBe(text));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { typeWords } from "./types";
+import { typeWithName, typeWords } from "./types";
 
 it.each([
   ["hugeint", "integer"],
@@ -9,3 +9,12 @@ it.each([
   ["string[]", "list of text"],
   ["timestamptz", "timestamptz"],
 ])("%s is shown as %s", (type, words) => expect(typeWords(type)).toBe(words));
+
+it.each([
+  ["int64", "integer (int64)"],
+  ["decimal(18,2)", "decimal(18,2)"],
+  ["string", "text (string)"],
+  ["float64", "number (float64)"],
+  ["date", "date"],
+  ["timestamptz", "timestamptz"],
+])("%s is offered as %s", (type, words) => expect(typeWithName(type)).toBe(words));

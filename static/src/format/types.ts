@@ -1,4 +1,4 @@
-/** Names of types for people; the exact type is the title. */
+/** Names of types for people; the exact type is the title, or in parentheses. */
 const INTEGERS = /^u?(tinyint|smallint|integer|bigint|hugeint|int8|int16|int32|int64)$/i;
 
 /** `integer` for hugeint, `decimal` for decimal(38,2), `text` for string. */
@@ -10,4 +10,10 @@ export function typeWords(type: string): string {
   if (/^(float32|float64|float|double|real)$/i.test(type)) return "number";
   if (/^(string|varchar)$/i.test(type)) return "text";
   return type.toLowerCase();
+}
+
+/** `integer (int64)`, `decimal(18,2)`, `date`: with the exact type, where that says more. */
+export function typeWithName(type: string): string {
+  const words = typeWords(type);
+  return type.startsWith(words) ? type : `${words} (${type})`;
 }

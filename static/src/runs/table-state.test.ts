@@ -1,7 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { PipelineStatus, TableStatus } from "../api/types";
 import { toMinute } from "../format/time";
-import { extraColumns, pipelineState, succeededAt, tableState, tableStates } from "./table-state";
+import {
+  extraColumns,
+  failedFiles,
+  pendingFiles,
+  pipelineState,
+  succeededAt,
+  tableState,
+  tableStates,
+} from "./table-state";
 
 const none = { count: 0, first: [] };
 const table = (more: Partial<TableStatus> = {}): TableStatus => ({
@@ -44,10 +52,15 @@ describe("table status", () => {
     const succeeded = "2026-01-02T03:04:05Z";
     const shows = `The table shows the last successful run (${toMinute(new Date(succeeded))}).`;
     const cancelled = { ...failed, error_code: "cancelled" };
-    for (const context of [{}, { last_job: failed }, { last_job: cancelled }, { active: true }])
+    for (const context of [{}, { last_job: failed }, { last_job: cancelled }])
       expect(tableStates(table({ state: "changed" }), { ...status([], context), succeeded }).at(-1)?.sentence).toBe(
         `Config changed, not applied yet. ${shows}`,
       );
+    expect(tableState(table({ state: "changed" }), { ...status([], { active: true }), succeeded })).toEqual({
+      tone: "run",
+      label: "run in progress",
+      sentence: `Config changed. A run is in progress. ${shows}`,
+    });
     const invalid = { config: { state: "invalid" as const } };
     expect(tableState(table(), { ...status([], invalid), succeeded }).sentence).toBe(
       `The config has problems, so runs fail. ${shows}`,
@@ -73,6 +86,18 @@ describe("table status", () => {
     expect(succeededAt({ last_job: failed }, jobs)).toBe("a");
     expect(succeededAt({ last_job: failed }, undefined)).toBeUndefined();
     expect(succeededAt({ last_job: null }, [])).toBeUndefined();
+  });
+  it("names the files that the last run failed to load before those that wait", () => {
+    const [bad, late] = ["orders/bad.csv", "orders/late.csv"];
+    const waiting = { pending: { count: 2, first: [late, bad] }, untried: { count: 1, first: [late] } };
+    const files = (context: Partial<PipelineStatus>) =>
+      pendingFiles(table(waiting), status([], context)).map(({ key, state }) => `${key} ${state}`);
+    expect(files({ last_job: failed })).toEqual([`${bad} failed`, `${late} waiting`]);
+    expect(files({ last_job: failed, active: true })).toEqual([`${late} loading`, `${bad} loading`]);
+    expect(files({})).toEqual([`${late} waiting`, `${bad} waiting`]);
+    expect(failedFiles(status([table(waiting)], { last_job: failed }))).toBe(1);
+    expect(failedFiles(status([table(waiting)], { last_job: failed, active: true }))).toBe(0);
+    expect(failedFiles(status([table(waiting)]))).toBe(0);
   });
   it("counts the rows of deleted CSVs", () => {
     const state = one({ removed: { count: 1, rows: 1_800, first: ["orders/may.csv"] } });

@@ -90,6 +90,24 @@ const attemptedFiles = ({ pending, untried }: TableStatus) => ({
   first: pending.first.filter((key) => !untried.first.includes(key)),
 });
 
+/** How many files of all tables the last job failed to load, if it failed and none runs. */
+export const failedFiles = (status: PipelineStatus): number =>
+  !status.active && failedJob(status) ? status.tables.reduce((sum, table) => sum + attemptedFiles(table).count, 0) : 0;
+
+export interface PendingFile {
+  /** Relative to the pipeline's folder. */
+  key: string;
+  state: "failed" | "loading" | "waiting";
+}
+
+/** Files of a table that it doesn't have, as far as they are named, those that failed first. */
+export function pendingFiles(table: TableStatus, context: Context): PendingFile[] {
+  const failed = new Set(!context.active && failedJob(context) ? attemptedFiles(table).first : []);
+  const state = context.active ? "loading" : "waiting";
+  const files = table.pending.first.map((key): PendingFile => ({ key, state: failed.has(key) ? "failed" : state }));
+  return files.sort((a, b) => Number(b.state === "failed") - Number(a.state === "failed"));
+}
+
 const filesAre = (files: { count: number; first: string[] }) =>
   `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
 
@@ -154,12 +172,21 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
   const failure = failureState(table, context);
   if (failure) states.push(failure);
   if (table.state === "changed")
-    states.push({
-      tone: "warn",
-      label: "config not applied",
-      sentence: withShown("Config changed, not applied yet.", table, context),
-      action: RUN,
-    });
+    states.push(
+      context.active
+        ? // The run may have read an earlier config.
+          {
+            tone: "run",
+            label: "run in progress",
+            sentence: withShown("Config changed. A run is in progress.", table, context),
+          }
+        : {
+            tone: "warn",
+            label: "config not applied",
+            sentence: withShown("Config changed, not applied yet.", table, context),
+            action: RUN,
+          },
+    );
   if (table.state === "removed")
     states.push({
       tone: "warn",

@@ -100,7 +100,7 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
 }
 
 /** The status, with the end of the last successful run. */
-function useKnownStatus(slug: string): KnownStatus | undefined {
+export function useKnownStatus(slug: string): KnownStatus | undefined {
   const { data: status } = useQuery(statusQuery(slug));
   const { data: pauses } = useQuery(pausesQuery());
   const failed = status?.last_job?.status === "failed";

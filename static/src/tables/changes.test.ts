@@ -64,7 +64,7 @@ describe("changes of a mapping", () => {
       column("promo", "string"),
     ]);
     const changes = changesFor(mapping, files, none, 0, asked("promo"));
-    expect(changes.map(({ label }) => label)).toEqual(["Add column promo (string)"]);
+    expect(changes.map(({ label }) => label)).toEqual(["Add column promo (text)"]);
     expect(applied(changes)).toEqual({
       ...mapping,
       columns: [...(mapping.columns as unknown[]), { name: "promo", type: "string" }],
@@ -112,15 +112,26 @@ describe("changes of a mapping", () => {
     ]);
     expect(changesFor(mapping, files, none, 0, asked())).toEqual([]);
     const changes = changesFor(mapping, files, new Map([["price", { count: 2, nulls: false }]]), 0, asked());
-    expect(changes.map(({ label }) => label)).toEqual([
-      "Read price as decimal(18,2), thousands separator comma, with $",
-    ]);
+    expect(changes.map(({ label }) => label)).toEqual(["Read price as decimal, thousands separator comma, with $"]);
     expect((applied(changes).columns as unknown[])[1]).toEqual({
       name: "price",
       from: ["Price", "Preis"],
       type: "decimal(18,2)",
       number_format: { decimal: ".", thousands: ",", currency: ["$"] },
     });
+  });
+
+  it("don't take away what other files need, where nothing more would be read", () => {
+    const rejected = new Map([["n", { count: 1, nulls: false }]]);
+    const format = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" } as const;
+    const of = (number_format: unknown) => ({ ...mapping, columns: [{ name: "n", type: "int64", number_format }] });
+    const plain = inferred([column("n", "int64")]);
+    expect(changesFor(of({ thousands: "," }), plain, rejected, 0, asked())).toEqual([]);
+    const euros = inferred([column("n", "int64", { number_format: { ...format, currency: ["€"] } })]);
+    const [change] = changesFor(of({ thousands: ",", currency: ["$"] }), euros, rejected, 0, asked());
+    expect(change?.apply(of({ thousands: ",", currency: ["$"] })).columns).toEqual([
+      { name: "n", type: "int64", number_format: { thousands: ",", currency: ["$", "€"] } },
+    ]);
   });
 
   it("allow nulls that are rejected, read tokens as null and skip marked footers", () => {
@@ -203,7 +214,7 @@ describe("a file of another format", () => {
     const [change, ...others] = ownFormats(table, files(csv), misfits, "pipelines/p/");
     expect(others).toEqual([]);
     expect(change?.label).toBe(
-      "Read b[1].csv in its own format: semicolon-separated, UTF-8, with header, day as %d.%m.%Y",
+      "Read b[1].csv in its own format: semicolon-separated, UTF-8, with header, day as DD.MM.YYYY",
     );
     expect(change?.apply(table).variants).toEqual([
       {
@@ -250,7 +261,7 @@ describe("a file of another format", () => {
     const iso = dated([]);
     expect(ownFormats(iso, found, misfit, "pipelines/p/", rejected)).toEqual([]);
     const [more] = changesFor(iso, found, rejected, 0, asked());
-    expect(more?.label).toBe("Read day as %d/%m/%Y, too");
+    expect(more?.label).toBe("Read day as DD/MM/YYYY, too");
     expect(more?.apply(iso).columns).toMatchObject([{}, { name: "day", formats: ["%Y-%m-%d", "%d/%m/%Y"] }]);
   });
 

@@ -4,6 +4,8 @@
  */
 import type { StoredConfig, StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
+import { patternOf } from "../format/time-pattern";
+import { typeWords } from "../format/types";
 import { exactGlob } from "../uploads/globs";
 import { csvOf as csvOfFile } from "../uploads/parts";
 import { footerMarks, formatText, isDialect, isOtherFormat, type Dialect } from "./dialect";
@@ -53,10 +55,10 @@ const headerOf = ({ from, name }: ColumnProposal): string => (typeof from === "s
 
 const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };
 
-/** `decimal(18,2), with thousands separator comma, $`. */
-export function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
-  const parts = [type];
-  if (formats.length > 0) parts.push(formats.join(" or "));
+/** `decimal, thousands separator comma, with $`. */
+function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
+  const parts = [typeWords(type)];
+  if (formats.length > 0) parts.push(formats.map(patternOf).join(" or "));
   if (format?.thousands) parts.push(`thousands separator ${SIGNS[format.thousands] ?? format.thousands}`);
   if (format && (format.currency ?? []).length > 0) parts.push(`with ${(format.currency ?? []).join(" or ")}`);
   if (format?.percent) parts.push("percent");
@@ -76,6 +78,14 @@ function readingOf({ type, formats = [], number_format: format, timezone }: Colu
     ...(given.length > 0 ? { number_format: Object.fromEntries(given) } : {}),
     ...(timezone ? { timezone } : {}),
   };
+}
+
+/** The reading, of the same type, with the number format of the column where the files have none. */
+function withOwnNumbers(reading: StoredColumn, { type, number_format: own }: StoredColumn): StoredColumn {
+  if (type !== reading.type || typeof own !== "object" || own === null || !reading.number_format) return reading;
+  const found = reading.number_format as Record<string, unknown>;
+  const currency = [...new Set([...list((own as { currency?: unknown }).currency), ...list(found.currency)])];
+  return { ...reading, number_format: { ...own, ...found, ...(currency.length > 0 ? { currency } : {}) } };
 }
 
 const READING = ["type", "formats", "number_format", "timezone"];
@@ -186,8 +196,8 @@ function moreTimes(name: string, column: StoredColumn, found: ColumnProposal): M
   return [
     {
       id: `reading ${name}`,
-      label: `Read ${name} as ${more.join(" or ")}, too`,
-      why: `${found.evidence.why}; other files keep ${before.join(" or ")}`,
+      label: `Read ${name} as ${more.map(patternOf).join(" or ")}, too`,
+      why: `${found.evidence.why}; other files keep ${before.map(patternOf).join(" or ")}`,
       proposed: true,
       apply: (given) => withColumn(given, name, (one) => ({ ...one, formats })),
     },
@@ -207,18 +217,20 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
       changes.push(...moreTimes(name, column, found));
       continue;
     }
-    const reading = readingOf(found);
-    const before = Object.fromEntries(READING.filter((one) => one in column).map((one) => [one, column[one]]));
-    if (JSON.stringify(reading) !== JSON.stringify(before))
+    const reading = withOwnNumbers(readingOf(found), column);
+    // Values that the files have no longer, such as those with a sign, stay accepted.
+    const same = column.type === found.type;
+    const isNew = (member: string) => JSON.stringify(reading[member]) !== JSON.stringify(column[member]);
+    if (Object.keys(reading).some(isNew))
       changes.push({
         id: `reading ${name}`,
         label: `Read ${name} as ${typeLine(found)}`,
-        why: `${found.evidence.why}; it is ${text(column.type)} now`,
+        why: same ? found.evidence.why : `${found.evidence.why}; the config reads ${typeWords(text(column.type))}`,
         // Text accepts any value, including mistakes.
         proposed: found.type !== "string",
         apply: (given) =>
           withColumn(given, name, (one) => ({
-            ...Object.fromEntries(Object.entries(one).filter(([member]) => !READING.includes(member))),
+            ...Object.fromEntries(Object.entries(one).filter(([member]) => same || !READING.includes(member))),
             ...reading,
           })),
       });
@@ -379,12 +391,12 @@ export function ownFormats(
   });
 }
 
-/** `comma-separated, UTF-8, with header, day as %d/%m/%Y`. */
+/** `comma-separated, UTF-8, with header, day as DD/MM/YYYY`. */
 function formatOf(csv: Dialect, columns: readonly StoredColumn[]): string {
   const times = columns.filter(({ formats }) => list(formats).length > 0);
   return [
     formatText(csv, []),
-    ...times.map(({ name, formats }) => `${text(name)} as ${list(formats).join(" or ")}`),
+    ...times.map(({ name, formats }) => `${text(name)} as ${list(formats).map(String).map(patternOf).join(" or ")}`),
   ].join(", ");
 }
 

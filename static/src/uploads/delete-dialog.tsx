@@ -3,12 +3,12 @@ import { Confirm, Dialog } from "../components/dialog";
 import { Failed, Skeleton } from "../components/states";
 import { bytes, count, counted } from "../format/number";
 import { pipelineOf } from "./keys";
-import { named, useSelectedFiles, WALK_MAX, type Entry } from "./entries";
+import { named, useSelectedFiles, WALK_MAX, type Selected } from "./entries";
 import { Losses } from "./losses";
 import { Outcome, SHOWN_MAX, useBulk } from "./use-bulk";
 
 /** Deletes files; lists them and the effect on tables. */
-export function DeleteDialog({ entries, onClose }: { entries: Entry[]; onClose: () => void }) {
+export function DeleteDialog({ entries, onClose }: { entries: Selected[]; onClose: () => void }) {
   const { data, error, refetch } = useSelectedFiles(entries);
   const { state, begin, busy, onStop } = useBulk("deleted");
   if (error || !data)

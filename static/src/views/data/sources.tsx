@@ -9,10 +9,12 @@ import { Badge } from "../../components/status";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { bytes, count, counted } from "../../format/number";
+import { pendingFiles, type PendingFile } from "../../runs/table-state";
+import { useKnownStatus } from "../../shell/state-notice";
 import { routes } from "../../browser/routes";
 import { nameOf } from "../../uploads/keys";
 import { DeleteDialog } from "../../uploads/delete-dialog";
-import type { Entry } from "../../uploads/entries";
+import type { Entry, Selected } from "../../uploads/entries";
 import type { Address } from "./url-state";
 import { Pager } from "./pager";
 import { LINEAGE_PAGE } from "./partitions";
@@ -20,8 +22,9 @@ import { LINEAGE_PAGE } from "./partitions";
 /** Row counts by source: read = written + rejected + filtered. */
 export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, asOf, set } = address;
-  const [chosen, setChosen] = useState<ReadonlyMap<string, LineageSource>>(new Map());
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Selected>>(new Map());
   const [deleting, setDeleting] = useState(false);
+  const status = useKnownStatus(slug);
   const { data, error, refetch, isPlaceholderData } = useQuery({
     ...lineageQuery(slug, table.name, {
       limit: LINEAGE_PAGE,
@@ -32,7 +35,9 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   });
   if (error && !data) return <Failed title="Couldn't load the sources" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Skeleton lines={10} />;
-  if (data.sources_total === 0)
+  const own = asOf || page > 0 ? undefined : status?.tables.find(({ name }) => name === table.name);
+  const pending = own && status ? pendingFiles(own, status) : [];
+  if (data.sources_total === 0 && pending.length === 0)
     return (
       <Empty
         title="No sources yet"
@@ -46,12 +51,13 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
       </Empty>
     );
   // Files of earlier versions may be gone.
-  const deletable = asOf ? [] : data.sources.filter(({ archived }) => !archived);
-  const choose = (sources: readonly LineageSource[], on: boolean) => {
+  const read = asOf ? [] : data.sources.filter(({ archived }) => !archived).map((source) => entryOf(slug, source));
+  const deletable = [...pending.map(({ key }) => unreadOf(slug, key)), ...read];
+  const choose = (entries: readonly Selected[], on: boolean) => {
     const next = new Map(chosen);
-    for (const source of sources)
-      if (on) next.set(source.key, source);
-      else next.delete(source.key);
+    for (const entry of entries)
+      if (on) next.set(entry.key, entry);
+      else next.delete(entry.key);
     setChosen(next);
   };
   const meant = [...chosen.values()];
@@ -71,7 +77,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
       )}
       {deleting && (
         <DeleteDialog
-          entries={meant.map((source) => entryOf(slug, source))}
+          entries={meant}
           onClose={() => {
             setDeleting(false);
             setChosen(new Map());
@@ -106,14 +112,30 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
             </tr>
           </thead>
           <tbody>
+            {pending.map((file) => (
+              <PendingRow
+                key={`pending ${file.key}`}
+                slug={slug}
+                file={file}
+                chosen={chosen.has(unreadOf(slug, file.key).key)}
+                onChoose={(on) => choose([unreadOf(slug, file.key)], on)}
+              />
+            ))}
+            {own && own.pending.count > pending.length && (
+              <tr>
+                <td colSpan={8} class="dim">
+                  and {counted(own.pending.count - pending.length, "more file", "more files")} not loaded
+                </td>
+              </tr>
+            )}
             {data.sources.map((source) => (
               <SourceRow
                 key={source.key}
                 slug={slug}
                 table={table.name}
                 source={source}
-                chosen={asOf ? undefined : chosen.has(source.key)}
-                onChoose={(on) => choose([source], on)}
+                chosen={asOf ? undefined : chosen.has(entryOf(slug, source).key)}
+                onChoose={(on) => choose([entryOf(slug, source)], on)}
               />
             ))}
           </tbody>
@@ -135,6 +157,51 @@ const entryOf = (slug: string, { key, size, etag, read_at }: LineageSource): Ent
   const file = { key: `pipelines/${slug}/${key}`, size, etag, modified: read_at };
   return { kind: "file", key: file.key, name: nameOf(key), file };
 };
+
+/** A file of the lake that the table hasn't read. */
+const unreadOf = (slug: string, key: string): Selected => ({
+  kind: "key",
+  key: `pipelines/${slug}/${key}`,
+  name: nameOf(key),
+});
+
+const PENDING = {
+  failed: { tone: "bad", label: "failed", words: "Not loaded: the last run failed." },
+  loading: { tone: "run", label: "loading", words: "A run is in progress." },
+  waiting: { tone: "warn", label: "not loaded", words: "New or changed: waits for the next run." },
+} as const;
+
+function PendingRow({
+  slug,
+  file: { key, state },
+  chosen,
+  onChoose,
+}: {
+  slug: string;
+  file: PendingFile;
+  chosen: boolean;
+  onChoose: (on: boolean) => void;
+}) {
+  const { tone, label, words } = PENDING[state];
+  return (
+    <tr>
+      <td>
+        <span class="row">
+          <input
+            type="checkbox"
+            aria-label={`Select ${key}, ${label}`}
+            checked={chosen}
+            onChange={(event) => onChoose(event.currentTarget.checked)}
+          />
+          <Link href={`~${routes.source(slug, key)}`}>{key}</Link> <Badge tone={tone}>{label}</Badge>
+        </span>
+      </td>
+      <td colSpan={7} class="secondary" data-label="State">
+        {words}
+      </td>
+    </tr>
+  );
+}
 
 function SourceRow({
   slug,

@@ -4,7 +4,8 @@ import { COLUMN_TYPES } from "../../api/rules";
 import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
 import { count, counted, share } from "../../format/number";
-import { strftimeOf } from "../../format/time-pattern";
+import { patternOf, strftimeOf } from "../../format/time-pattern";
+import { typeWithName } from "../../format/types";
 import { columnProblems, type DraftColumn } from "./draft";
 import { MessageText } from "../../components/message-text";
 
@@ -186,7 +187,7 @@ function TypeSelect({ column, locked, onChange }: Pick<RowProps, "column" | "loc
     >
       {[...readings].map(([key, one]) => (
         <option key={key} value={key}>
-          {one.formats.length > 0 ? `${one.type} · ${one.formats.join(", ")}` : one.type}
+          {[typeWithName(one.type), ...one.formats.map(patternOf)].join(" · ")}
         </option>
       ))}
     </select>
@@ -213,14 +214,14 @@ function FormatField({
         hint={bare ? undefined : "For example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601."}
         title="Format of the values, for example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601."
         placeholder="ISO 8601"
-        value={first}
+        value={patternOf(first)}
         disabled={locked || !column.included}
         onChange={(event) => {
           const format = strftimeOf(event.currentTarget.value.trim());
           onChange({ ...column, formats: format === "" ? others : [format, ...others] });
         }}
       />
-      {others.length > 0 && <p class="secondary mono">or {others.join(" or ")}</p>}
+      {others.length > 0 && <p class="secondary mono">or {others.map(patternOf).join(" or ")}</p>}
     </>
   );
 }

@@ -1,9 +1,12 @@
+import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
+import { statusQuery } from "../../api/queries";
 import type { Job, Table } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { bytes, count, counted, share } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { failedFiles } from "../../runs/table-state";
 import { lastNewFiles } from "./changes";
 
 const SHOWN = 5;
@@ -14,8 +17,10 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
   const sized = own.map(({ name, bytes: size }) => ({ name, size: size ?? 0 })).sort((a, b) => b.size - a.size);
   const total = sized.reduce((sum, { size }) => sum + size, 0);
   const files = own.reduce((sum, { file_count }) => sum + file_count, 0);
+  const { data: status } = useQuery(statusQuery(slug));
+  const failed = status ? failedFiles(status) : 0;
   const found = lastNewFiles(jobs);
-  const newest = jobs.find(({ status }) => status === "completed");
+  const newest = jobs.find(({ status: ended }) => ended === "completed");
   return (
     <Section
       title="Storage and freshness"
@@ -30,7 +35,11 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
           <div>
             <dt>Last new files</dt>
             <dd>
-              {found ? (
+              {failed > 0 ? (
+                <>
+                  <Time at={status?.last_job?.finished_at} />, {counted(failed, "file")}, not loaded
+                </>
+              ) : found ? (
                 <>
                   <Time at={found.job.started_at} />, {counted(found.files, "file")}
                 </>
@@ -40,7 +49,7 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
             </dd>
           </div>
           <div>
-            <dt>Last check of the lake</dt>
+            <dt>Last successful run</dt>
             <dd>
               <Time at={newest?.finished_at} />
             </dd>
