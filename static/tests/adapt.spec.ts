@@ -24,7 +24,7 @@ test("a new column of the CSVs is added without editing the config", async ({ pa
   await expect(page.getByText("1 new column in the CSVs isn't in the config: channel.")).toBeVisible(SLOW);
   await page.getByRole("button", { name: "Add column…" }).click();
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
-  await expect(dialog.getByLabel("Add column channel (string)")).toBeChecked(SLOW);
+  await expect(dialog.getByLabel("Add column channel (text)")).toBeChecked(SLOW);
   await expect(dialog.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Save and run" }).click();
@@ -108,7 +108,7 @@ test("a failed run is named before the config that it couldn't apply, and the ne
   }
   await page.getByRole("button", { name: "Fix…" }).click();
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
-  await expect(dialog.getByLabel("Add column channel (string)")).toBeChecked(SLOW);
+  await expect(dialog.getByLabel("Add column channel (text)")).toBeChecked(SLOW);
 });
 
 test("a file of another format is read in its own after a fix by clicks", async ({ page, api }) => {

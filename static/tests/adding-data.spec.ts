@@ -146,6 +146,7 @@ test("a new month in another format goes into its table, and is read in its own"
     "june.csv has the columns of sales in another format. It is read in its own.",
     SLOW,
   );
+  await expect(dialog.getByText("semicolon-separated, UTF-8, header in line 3, decimal comma")).toBeVisible(SLOW);
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Upload" }).click();
   await expect.poll(() => rowsOf(page, "in-odd", "sales"), SLOW).toBe(3);
@@ -388,6 +389,21 @@ test("a file whose name exists is announced, and replaced or kept by choice", as
   await drop(page, { "a.csv": csv(0, 7) });
   await page.getByRole("dialog", { name: "Add a.csv" }).getByRole("button", { name: "Upload" }).click();
   await expect.poll(() => rowsOf(page, "in-same", "orders"), SLOW).toBe(9);
+});
+
+test("a file that is there already isn't sent again, under its name or another", async ({ page, api }) => {
+  await api.pipeline("in-again", config, { "orders/a.csv": csv(0, 3), "orders/2024-01.csv": csv(5, 9) });
+  await page.goto("/p/in-again");
+  await drop(page, { "a.csv": csv(0, 3) });
+  const dialog = page.getByRole("dialog", { name: "Add a.csv" });
+  await expect(dialog.getByText("a.csv exists already with the same content, and isn't uploaded again.")).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Upload" })).toBeDisabled();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await drop(page, { "2024-01 (1).csv": csv(5, 9), "new.csv": csv(20, 22) });
+  const both = page.getByRole("dialog", { name: "Add 2 files" });
+  await expect(both.getByLabel("2024-01 (1).csv has the same content as 2024-01.csv")).toHaveValue("skip");
+  await both.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-again", "orders"), SLOW).toBe(9);
 });
 
 test("a corrected version of a file replaces it or is added, as chosen", async ({ page, api }) => {

@@ -303,6 +303,30 @@ test("hostile texts in cells and headers are shown as text", async ({ page, api 
   await expect(page.locator("#app script, #app iframe, #app object, #app img[onerror]")).toHaveCount(0);
 });
 
+test("a file that a run failed to load is listed in Sources, and can be deleted there", async ({ page, api }) => {
+  const columns = [{ name: "id", type: "int64" }];
+  await api.pipeline(
+    "src-failed",
+    { version: 1, auto_run: false, mappings: [{ table: "orders", files: ["*.csv"], columns }] },
+    { "a.csv": "id\n1\n2\n" },
+  );
+  await api.upload("pipelines/src-failed/bad.csv", "id\nx\n");
+  await api.run("src-failed");
+  await api.upload("pipelines/src-failed/later.csv", "id\n4\n");
+  await page.goto("/p/src-failed/data/orders?tab=sources");
+  const row = page.getByRole("row", { name: /bad\.csv/ });
+  await expect(row).toContainText("failed");
+  await expect(row).toContainText("Not loaded: the last run failed.");
+  await expect(page.getByRole("row", { name: /later\.csv/ })).toContainText("waits for the next run");
+  await page.getByLabel("Select bad.csv, failed").check();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete bad.csv" });
+  await expect(dialog).toContainText("1 file, 5 B");
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await expect(row).toBeHidden();
+  await expect(page.getByRole("row", { name: /later\.csv/ })).toBeVisible();
+});
+
 test("sources are deleted with what tables lose, and their upload is no longer said to be loaded", async ({
   page,
   api,

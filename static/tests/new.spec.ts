@@ -59,9 +59,20 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByRole("button", { name: "Create pipeline" })).toBeHidden();
     await page.goForward();
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
-    await page.goBack();
+    await page.getByRole("button", { name: "Choose other files" }).click();
     await page.getByRole("button", { name: "Continue" }).click();
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
+  });
+
+  test("says after a reload which files have to be chosen again", async ({ page }) => {
+    await page.goto("/new");
+    await choose(page, "gone.csv", "a,b\n1,2\n");
+    await ready(page);
+    await page.reload();
+    await expect(page.getByText(/files chosen here are no longer open.* Choose gone\.csv again/)).toBeVisible();
+    await choose(page, "gone.csv", "a,b\n1,2\n");
+    await ready(page);
+    await expect(page.getByText(/no longer open/)).toBeHidden();
   });
 
   test("checks every file of a table, and loses no row to the footer of one", async ({ page, api }) => {

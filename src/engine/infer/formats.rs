@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::confirm::FileCheck;
 use super::join::{
     Agreement, FileSample, ROUNDS_MAX, Sampled, TEXT, agreement, check_file, file_name, join, join_evidence,
-    joined_setting, set_csv, wider, with_file_counts,
+    joined_setting, recount_nulls, set_csv, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
@@ -102,6 +102,7 @@ fn agree_on_nulls(formats: &mut [FormatGroup]) {
         let mut csv = proposal.csv.as_object().cloned().unwrap_or_default();
         csv.insert("null_values".into(), all.clone());
         set_csv(proposal, csv);
+        proposal.columns.iter_mut().for_each(|column| recount_nulls(column, Some(&all)));
     }
 }
 

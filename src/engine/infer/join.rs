@@ -84,6 +84,9 @@ pub(super) fn join(sampled: &[&Sampled], deadline: Instant) -> Result<(Proposal,
             finding.value = joined.clone();
         }
     }
+    for column in by_name.values_mut().flatten() {
+        recount_nulls(column, proposal.csv.get("null_values"));
+    }
     for column in &mut proposal.columns {
         let all = &by_name[&column.name];
         column.nullable = all.iter().any(|one| one.nullable) || all.len() < sampled.len();
@@ -281,6 +284,19 @@ pub(super) fn join_evidence(column: &mut ColumnProposal, all: &[ColumnProposal])
                 known.null |= token.null;
             }
             None => evidence.tokens.push(token.clone()),
+        }
+    }
+}
+
+/// Counts the cells with texts that another file made null, as nulls.
+pub(super) fn recount_nulls(column: &mut ColumnProposal, null_values: Option<&Value>) {
+    let null_values = null_values.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let evidence = &mut column.evidence;
+    for token in &mut evidence.tokens {
+        if !token.null && null_values.iter().any(|null| null.as_str() == Some(&token.token)) {
+            token.null = true;
+            evidence.nulls += token.count;
+            evidence.values = evidence.values.saturating_sub(token.count);
         }
     }
 }

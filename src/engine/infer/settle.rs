@@ -476,18 +476,13 @@ fn proposal(
     // Misfits may become null.
     let nullable =
         misfits.is_some() || !(whole && nulls == 0 && survey.rows >= NOT_NULL_ROWS_MIN && survey.refused.is_empty());
-    let why = match (nullable, nulls) {
-        (false, _) => format!("{}; none of {} rows is null", typed.why, survey.rows),
-        (true, 0) => typed.why.clone(),
-        (true, nulls) => format!("{}; {nulls} of {} rows are null", typed.why, survey.rows),
-    };
     let ruled_out = ruled_out(column, &typed, plan);
     let mut warnings = typed.warnings;
     if column.values == 0 && survey.rows > 0 {
         warnings.push("no values were read, so the type is unknown".into());
     }
     let evidence = ColumnEvidence {
-        why,
+        why: typed.why.clone(),
         values: column.values + column.misfits.count() + column.token_cells() - nulls,
         nulls,
         tokens,

@@ -14,9 +14,16 @@ interface Props {
 
 /** What becomes of stored files that new files are like; people choose. */
 export function UploadMatches({ table, matches, choiceOf, onChoice }: Props) {
-  const same = matches.filter(({ kind }) => kind === "same");
+  const same = matches.filter(({ kind, identical }) => kind === "same" && identical === undefined);
+  const stored = matches.filter(({ kind, identical }) => kind === "same" && identical !== undefined);
   return (
     <>
+      {stored.length > 0 && (
+        <Note>
+          {namesOf(stored.map(({ file }) => file.name))} {stored.length === 1 ? "exists" : "exist"} already with the
+          same content, and {stored.length === 1 ? "isn't" : "aren't"} uploaded again.
+        </Note>
+      )}
       {same.length > 0 && <Existing same={same} choice={choiceOf(same[0] as Match)} onChoice={onChoice} />}
       {matches
         .filter(({ kind }) => kind !== "same")
@@ -68,7 +75,7 @@ function Existing({ same, choice, onChoice }: { same: readonly Match[]; choice: 
 
 function Version({
   table,
-  match: { file, kind, targets },
+  match: { file, kind, targets, identical },
   choice,
   onChoice,
 }: {
@@ -83,6 +90,22 @@ function Version({
     ? `only ${file.name} is uploaded, without ${target.name}.`
     : "the new file takes its place, and the next run replaces its rows.";
   const adds = `${table} gets the rows of both, so those that are in both count twice.`;
+  if (identical !== undefined)
+    return (
+      <SelectField
+        label={`${file.name} has the same content as ${identical}`}
+        value={choice === "add" ? "add" : "skip"}
+        hint={
+          choice === "add"
+            ? `${table} gets all rows twice.`
+            : "The rows are in the table already, or will be by the next run."
+        }
+        onChange={(event) => onChoice(event.currentTarget.value === "add" ? "add" : "skip")}
+      >
+        <option value="skip">Don&apos;t upload it</option>
+        <option value="add">Add as another file</option>
+      </SelectField>
+    );
   return (
     <SelectField
       label={

@@ -23,7 +23,7 @@ import { csvOf, sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, uploadKeyOf } from "../uploads/upload-key";
 import { partsToUpload, sendParts, type KeyedPart } from "../uploads/send";
 import { isCsv } from "../uploads/source-names";
-import { matchesOf, resolved, type Choice, type Match, type Resolved } from "../uploads/stored";
+import { defaultChoice, matchesOf, resolved, type Choice, type Match, type Resolved } from "../uploads/stored";
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
@@ -103,12 +103,20 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     staleTime: 0,
     gcTime: 0,
   });
+  const odd = unfit.data?.odd ?? [];
+  const formats = useQuery({
+    queryKey: ["lake", "formats", odd.map((file) => file.name)],
+    queryFn: async () => (await OwnFormats.of(odd)) ?? null,
+    enabled: odd.length > 0,
+    staleTime: Infinity,
+    gcTime: 0,
+  });
   const [oddNames, foreignNames] = [unfit.data?.odd, unfit.data?.foreign].map((some = []) =>
     some.map((file) => file.name),
   );
   // Without the listing, files that exist are asked about when they are sent.
   const matches = (target && stored.data) ?? [];
-  const choiceOf = ({ file, kind }: Match): Choice => choices.get(file) ?? (kind === "same" ? 0 : undefined);
+  const choiceOf = (match: Match): Choice => choices.get(match.file) ?? defaultChoice(match);
   const wanted = resolved(files, matches, choiceOf, UPLOAD_BYTES_MAX);
   const problem = choiceProblem(matches, choiceOf, wanted);
   const ready =
@@ -125,7 +133,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     }
     setBusy(true);
     try {
-      const plan = await planUpload(chosen, target, wanted);
+      const plan = await planUpload(chosen, target, wanted, formats.data);
       const keys = await earlierUploads(plan.parts);
       if (keys.length === 0) return await send(plan);
       setEarlier({ plan, keys });
@@ -249,6 +257,16 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
             <Note>
               {oddNames.join(", ")} {oddNames.length === 1 ? "has" : "have"} the columns of {target.name} in another
               format. {oddNames.length === 1 ? "It is read in its own." : "Each is read in its own."}
+              {formats.data && (
+                <ul>
+                  {odd.map((file) => (
+                    <li key={file.name}>
+                      {oddNames.length > 1 && `${file.name}: `}
+                      {formats.data?.textOf(file)}
+                    </li>
+                  ))}
+                </ul>
+              )}
             </Note>
           )}
         </UploadDestination>
@@ -347,8 +365,13 @@ interface UploadPlan {
   saveGlobs: () => Promise<void>;
 }
 
-/** Splits the files into parts. */
-async function planUpload(slug: string, table: TableStatus, { files, places, deleted }: Resolved): Promise<UploadPlan> {
+/** Splits the files into parts. `known`: formats that were looked up before. */
+async function planUpload(
+  slug: string,
+  table: TableStatus,
+  { files, places, deleted }: Resolved,
+  known: OwnFormats | null | undefined,
+): Promise<UploadPlan> {
   const { config, etag } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table.name);
   if (deleted.length > 0 && mapping?.when_removed === "keep_rows")
@@ -358,7 +381,8 @@ async function planUpload(slug: string, table: TableStatus, { files, places, del
   const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const added = missingGlobs(table, unread);
   const globs = [...table.globs, ...added];
-  const formats = mapping && (await OwnFormats.of((await unfitFiles(mapping, globs, files)).odd));
+  const odd = mapping ? (await unfitFiles(mapping, globs, files)).odd : [];
+  const formats = known?.covers(odd) ? known : await OwnFormats.of(odd);
   const csvOfFile = (file: File) => formats?.csvOf(file) ?? csvOf(mapping, uploadKeyOf(globs, file.name) ?? file.name);
   const parts = await partsToUpload(slug, globs, files, (file) => shapeOf(csvOfFile(file)), places);
   const saveGlobs = async () => {

@@ -9,7 +9,7 @@ import type { KeyedPart } from "../uploads/send";
 import { csvOfSample, inferSamples, release, stage, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, ownFormats } from "./changes";
-import { isDialect, itemOf } from "./dialect";
+import { formatText, isDialect, itemOf } from "./dialect";
 
 /** Files of one upload that get formats of their own. */
 const FILES_MAX = 10;
@@ -89,6 +89,19 @@ export class OwnFormats {
   csvOf({ name }: File): unknown {
     const sample = this.samples.find((one) => one.name === name);
     return sample && csvOfSample(this.inferred, sample);
+  }
+
+  /** Whether it has the formats of these files, and of no others. */
+  covers(files: readonly File[]): boolean {
+    const names = this.samples.map(({ name }) => name).sort();
+    return files.length > 0 && JSON.stringify(names) === JSON.stringify(files.map(({ name }) => name).sort());
+  }
+
+  /** `semicolon-separated, UTF-8, header in line 3, decimal comma`. */
+  textOf(file: File): string {
+    const csv = this.csvOf(file);
+    const mark = this.samples.find(({ name }) => name === file.name)?.mark;
+    return isDialect(csv) ? formatText(csv, [{ mark }]) : "";
   }
 
   /** The mapping with variants for the files that are sent as `parts`. */

@@ -21,6 +21,8 @@ export interface Match {
   file: File;
   kind: "same" | "version" | "rows";
   targets: Target[];
+  /** The stored file that has the same bytes, if one is known to. */
+  identical?: string;
 }
 
 const PAGE = 1_000;
@@ -30,6 +32,8 @@ const PAGES_MAX = 10;
 const HEAD_BYTES = 16 << 10;
 const NEW_HEADS_MAX = 5;
 const STORED_HEADS_MAX = 40;
+/** Bytes of stored files that are compared whole. */
+const COMPARED_BYTES_MAX = 64 << 20;
 
 async function filesOf(folder: string): Promise<LakeFile[]> {
   const files: LakeFile[] = [];
@@ -70,8 +74,28 @@ async function headsOf(targets: readonly Target[]): Promise<{ text: string; targ
   );
 }
 
+/** Whether a stored file has the bytes of a new one. @throws ApiFailure */
+async function hasBytesOf(file: File, { key }: LakeFile): Promise<boolean> {
+  const answer = await sendRaw(`/api/lake/object?key=${encodeURIComponent(key)}`);
+  const [ours, theirs] = [await file.arrayBuffer(), await answer.arrayBuffer()].map((one) => new Uint8Array(one));
+  return ours?.length === theirs?.length && ours?.every((byte, at) => byte === theirs?.[at]) === true;
+}
+
 /** The new files that stored files, or other new ones, are like. @throws ApiFailure */
 export async function matchesOf(slug: string, globs: readonly string[], files: readonly File[]): Promise<Match[]> {
+  const matches = await alikeOf(slug, globs, files);
+  let left = COMPARED_BYTES_MAX;
+  for (const match of matches) {
+    const { file, targets } = match;
+    const alike = targets.find(({ stored }) => stored.length === 1 && stored[0]?.size === file.size);
+    if (!alike?.stored[0] || file.size > left) continue;
+    left -= file.size;
+    if (await hasBytesOf(file, alike.stored[0])) match.identical = alike.name;
+  }
+  return matches;
+}
+
+async function alikeOf(slug: string, globs: readonly string[], files: readonly File[]): Promise<Match[]> {
   const root = `pipelines/${slug}/`;
   const placed = files.flatMap((file) => {
     const place = uploadKeyOf(globs, file.name);
@@ -108,6 +132,10 @@ export async function matchesOf(slug: string, globs: readonly string[], files: r
   }
   return matches;
 }
+
+/** What becomes of a matched file if nobody chooses. */
+export const defaultChoice = ({ kind, identical }: Match): Choice =>
+  identical !== undefined ? "skip" : kind === "same" ? 0 : undefined;
 
 /** What to do with a matched file: the number of the target to replace, or neither; undefined: not chosen yet. */
 export type Choice = number | "add" | "skip" | undefined;

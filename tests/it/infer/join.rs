@@ -144,6 +144,7 @@ fn text_that_means_null_in_one_format_means_it_in_all() {
     let mapping = joined.proposal.mapping();
     let region = joined.proposal.columns.iter().find(|column| column.name == "region").unwrap();
     assert!(region.nullable, "{mapping}");
+    assert_eq!((region.evidence.values, region.evidence.nulls), (3, 2), "{:?}", region.evidence);
     assert_eq!(type_of(&joined, "amount"), "decimal(18,1)");
     assert!(mapping["variants"][0]["csv"]["null_values"].to_string().contains("N/A"), "{mapping}");
 }

@@ -66,6 +66,7 @@ export function Grid(props: GridProps) {
     chosen,
     empty,
     rowsShown,
+    isNumbered = true,
   } = props;
   const id = useId();
   const [cursor, setCursor] = useState<Cursor>();
@@ -74,8 +75,8 @@ export function Grid(props: GridProps) {
   const gutter = gutterWidth(rows.total);
   const layout = useMemo<Layout>(() => {
     const offsets = offsetsOf(widths);
-    return { columns, offsets, gutter, width: gutter + (offsets[offsets.length - 1] ?? 0) };
-  }, [columns, widths, gutter]);
+    return { columns, offsets, gutter, width: gutter + (offsets[offsets.length - 1] ?? 0), isNumbered };
+  }, [columns, widths, gutter, isNumbered]);
   useColumnStyles(id, layout);
   const {
     scroller,

@@ -14,6 +14,7 @@ export interface Layout {
   offsets: number[];
   gutter: number;
   width: number;
+  isNumbered: boolean;
 }
 
 export const cellId = (grid: string, row: number, column: number): string => `${grid}-${row}-${column}`;
@@ -102,7 +103,7 @@ export const GridRow = memo(function GridRow({ grid, index, top, row, layout, dr
         class={opens ? "grid-number opens" : "grid-number"}
         title={opens ? "Open this row" : undefined}
       >
-        {count(index + 1)}
+        {layout.isNumbered && count(index + 1)}
       </div>
       {cells}
     </div>

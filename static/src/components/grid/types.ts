@@ -61,6 +61,8 @@ export interface GridProps {
   empty?: ComponentChildren;
   /** Maximum number of visible rows before scrolling; default: the parent's height. */
   rowsShown?: number;
+  /** False where the rows' numbers are unknown. */
+  isNumbered?: boolean;
 }
 
 /** Row source of rows in memory. */

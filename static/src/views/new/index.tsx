@@ -4,6 +4,7 @@ import { Button } from "../../components/button";
 import { Page } from "../../components/page";
 import { Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
+import { namesOf } from "../../uploads/keys";
 import { droppedFiles } from "../../uploads/dropped";
 import { sizeProblem } from "../../uploads/parts";
 import { Wizard } from "./form";
@@ -11,16 +12,20 @@ import { groupsOf, type Group } from "./groups";
 import { SourceStep } from "./source";
 import "./new.css";
 
-/** State of the history entry that shows the proposal. */
-const AT_PROPOSAL = { proposal: true };
+/** Names of files that are kept. */
+const NAMED_MAX = 20;
 
-function isAtProposal(): boolean {
+/** The files named by the state of the history entry that shows their proposal. */
+function proposedFiles(): string[] | undefined {
   const state: unknown = history.state;
-  return typeof state === "object" && state !== null && "proposal" in state;
+  const names = typeof state === "object" && state !== null && "proposal" in state ? state.proposal : undefined;
+  return Array.isArray(names) ? names.map(String) : undefined;
 }
 
+const isAtProposal = (): boolean => proposedFiles() !== undefined;
+
 /** The files' proposal: `a.csv and 2 more files`. */
-const namesOf = ([first, ...others]: File[]): string =>
+const proposalOf = ([first, ...others]: File[]): string =>
   `The proposal for ${first?.name ?? ""}${others.length > 0 ? ` and ${counted(others.length, "more file")}` : ""}`;
 
 /** Wizard for new tables from CSVs: of a new pipeline, or of one that exists. */
@@ -32,14 +37,19 @@ export default function FromCsvView() {
   const [groups, setGroups] = useState<Group[]>();
   // Back leads from the proposal to the choice of files, and loses neither.
   const [away, setAway] = useState(false);
-  const show = useCallback(() => {
+  // The history entry outlives the files.
+  const [lost, setLost] = useState(proposedFiles);
+  const show = useCallback((files: File[]) => {
     setAway(false);
-    if (!isAtProposal()) history.pushState(AT_PROPOSAL, "");
+    setLost(undefined);
+    const state = { proposal: files.slice(0, NAMED_MAX).map(({ name }) => name) };
+    if (isAtProposal()) history.replaceState(state, "");
+    else history.pushState(state, "");
   }, []);
   const choose = useCallback(
     (files: File[]) => {
       setChosen(({ round }) => ({ round: round + 1, files }));
-      if (files.length > 0) show();
+      if (files.length > 0) show(files);
     },
     [show],
   );
@@ -66,6 +76,8 @@ export default function FromCsvView() {
     };
   }, [chosen]);
   const start = () => {
+    // Until others are chosen, these can be returned to.
+    if (chosen.files.length > 0 && isAtProposal()) return history.back();
     choose([]);
     if (key) history.replaceState(null, "", location.pathname);
   };
@@ -79,9 +91,15 @@ export default function FromCsvView() {
       {back && (
         <Note>
           <div class="row wrap">
-            <span class="grow">{namesOf(chosen.files)} is still open, with your changes.</span>
-            <Button onClick={show}>Continue</Button>
+            <span class="grow">{proposalOf(chosen.files)} is still open, with your changes.</span>
+            <Button onClick={() => show(chosen.files)}>Continue</Button>
           </div>
+        </Note>
+      )}
+      {starting && lost && lost.length > 0 && (
+        <Note>
+          The files chosen here are no longer open, because the page was loaded anew. Nothing was created. Choose{" "}
+          {namesOf(lost)} again.
         </Note>
       )}
       {(starting || back) && <SourceStep onFiles={choose} />}

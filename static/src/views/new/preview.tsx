@@ -134,6 +134,7 @@ export function LastRows({
           columns={shown}
           rows={rowsInMemory(rows.slice(from))}
           rowsShown={Math.min(LAST_ROWS, rows.length)}
+          isNumbered={false}
           mark={(row, column) => mark(row + from, column)}
         />
       </div>
