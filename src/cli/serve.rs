@@ -117,6 +117,7 @@ impl Serving {
             rejections: EventRejections::default(),
             executors: config.concurrency,
             manual_executors: config.manual_executors,
+            metrics_pipelines: config.metrics_pipelines,
             scratch_dir: scratch.path().to_owned(),
             checks: HealthChecks::default(),
             http: OnceLock::new(),

@@ -19,6 +19,8 @@ use crate::domain::limits::{ATTEMPTS_DEFAULT, RUN_MEMORY_BYTES_DEFAULT, RUN_MEMO
 const PORT_DEFAULT: u16 = 8_080;
 const CONCURRENCY_DEFAULT: usize = 1;
 const CONCURRENCY_MAX: usize = 64;
+const METRICS_PIPELINES_DEFAULT: usize = 1_000;
+const METRICS_PIPELINES_MAX: usize = 10_000;
 const ATTEMPTS_MAX: u32 = 100;
 const LOCK_TTL_MS_DEFAULT: u64 = 90_000;
 const LOCK_TTL_MS_MIN: u64 = 1_000;
@@ -68,6 +70,8 @@ pub struct WorkerConfig {
     /// `SVC_MANUAL_EXECUTORS`: how many of the concurrent jobs are never automatic ones; default 0, below
     /// `WORKER_CONCURRENCY`.
     pub manual_executors: usize,
+    /// `SVC_METRICS_PIPELINES`: pipelines with metrics of their own; default 1,000, at most 10,000.
+    pub metrics_pipelines: usize,
     /// `MAX_ATTEMPTS`: attempts of a job before it fails permanently; default 3, at most 100.
     pub attempts_max: u32,
     pub lease: LeaseConfig,
@@ -114,6 +118,11 @@ impl WorkerConfig {
                 Var("SVC_MANUAL_EXECUTORS", "concurrent jobs that are never automatic, fewer than WORKER_CONCURRENCY"),
                 0,
                 number(0..=concurrency - 1),
+            ),
+            metrics_pipelines: reader.or(
+                Var("SVC_METRICS_PIPELINES", "pipelines with metrics of their own"),
+                METRICS_PIPELINES_DEFAULT,
+                number(0..=METRICS_PIPELINES_MAX),
             ),
             attempts_max: attempts_max(&reader),
             lease: LeaseConfig::read(&reader),

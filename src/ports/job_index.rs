@@ -43,6 +43,17 @@ pub enum Coverage {
     Since(i64),
 }
 
+/// When the newest jobs of a pipeline that completed and that failed were enqueued, in ms since 1970, as far as they are
+/// indexed. Among [`NEWEST_ENDS_MAX`] jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NewestEnds {
+    pub completed_ms: Option<i64>,
+    pub failed_ms: Option<i64>,
+}
+
+/// How many of a pipeline's newest jobs are searched for one that completed.
+pub const NEWEST_ENDS_MAX: usize = 1_000;
+
 /// A pipeline whose records are to be indexed. `mark` identifies the request, which a later one replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnindexedPipeline {
@@ -54,6 +65,9 @@ pub struct UnindexedPipeline {
 pub trait JobIndex: Send + Sync {
     /// Up to `limit` ended jobs, newest first, older than `before`.
     fn ended(&self, filter: EndedFilter<'_>, before: Option<&JobPosition>, limit: usize) -> KvResult<EndedJobs>;
+
+    /// The newest ends of each pipeline.
+    fn newest_ends(&self, pipelines: &[Slug]) -> KvResult<Vec<NewestEnds>>;
 
     /// Up to `limit` pipelines with active jobs, by name.
     fn active_pipelines(&self, limit: usize) -> KvResult<Vec<Slug>>;

@@ -167,6 +167,7 @@ fn docs_and_worker_agree_on_defaults() {
     let expected: BTreeMap<&str, String> = [
         ("WORKER_CONCURRENCY", config.concurrency.to_string()),
         ("SVC_MANUAL_EXECUTORS", config.manual_executors.to_string()),
+        ("SVC_METRICS_PIPELINES", config.metrics_pipelines.to_string()),
         ("MAX_ATTEMPTS", config.attempts_max.to_string()),
         ("JOB_LOCK_TTL_MS", ms(config.lease.lock_ttl)),
         ("HEARTBEAT_MS", ms(config.lease.heartbeat)),

@@ -160,6 +160,7 @@ fn malformed_values_report_found_and_expected() {
         ("SVC_BIND", "localhost", "expected an IP address"),
         ("WORKER_CONCURRENCY", "0", "from 1 to 64"),
         ("SVC_MANUAL_EXECUTORS", "1", "from 0 to 0"),
+        ("SVC_METRICS_PIPELINES", "10001", "from 0 to 10000"),
         ("MAX_ATTEMPTS", "1.5", "from 1 to 100"),
         ("JOB_LOCK_TTL_MS", "5", "from 1000 to 3600000 (milliseconds)"),
         ("HEARTBEAT_MS", "-1", "(milliseconds)"),

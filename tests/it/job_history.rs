@@ -13,7 +13,7 @@ use lakemill::domain::layout::{job_record_key, job_rejects_key};
 use lakemill::domain::name::Slug;
 use lakemill::pipelines::history::{Page, page, record};
 use lakemill::ports::ObjectStore;
-use lakemill::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
+use lakemill::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, NewestEnds, UnindexedPipeline};
 use lakemill::ports::jobs::{CancelOutcome, EnqueueOutcome, JobRegistry, QueueCounts};
 use lakemill::ports::kv::KvResult;
 use lakemill::ports::store::{Bucket, WriteOptions};
@@ -161,6 +161,10 @@ impl JobIndex for HistoryFixture {
         indexed.sort_unstable_by(|a, b| b.cmp(a));
         let older = indexed.into_iter().filter(|position| before.is_none_or(|before| position < before));
         Ok(EndedJobs { jobs: older.take(limit).map(|position| (slug(), position)).collect(), coverage })
+    }
+
+    fn newest_ends(&self, _: &[Slug]) -> KvResult<Vec<NewestEnds>> {
+        Ok(Vec::new())
     }
 
     fn active_pipelines(&self, _: usize) -> KvResult<Vec<Slug>> {

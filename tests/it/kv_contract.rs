@@ -460,6 +460,7 @@ macro_rules! contract {
             old_jobs_of_a_pipeline_are_forgotten,
             index_is_complete_once_built_and_without_requests,
             oldest_jobs_leave_a_full_index,
+            newest_ends_of_pipelines_are_found,
             pipelines_with_active_jobs_are_found);
         contract!($fixture, rechecks:
             recheck_is_taken_once_and_returns_unless_completed,

@@ -144,12 +144,33 @@ fn worker_metrics_count_jobs_and_rows() {
         ] {
             assert_eq!(metrics.value(series), value, "{series}");
         }
+        let completed = metrics.value("lakemill_pipeline_completed_timestamp_seconds{pipeline=\"p\"}");
+        assert!((completed - end.enqueued_at.timestamp() as f64).abs() <= 1.0, "{completed} {end:?}");
+        assert!(!metrics.series.contains_key("lakemill_pipeline_failed_timestamp_seconds{pipeline=\"p\"}"));
+        assert_eq!(metrics.value("lakemill_pipelines_omitted"), 0.0);
         assert!(metrics.value("lakemill_store_requests_total{outcome=\"ok\"}") > 5.0);
         assert!(metrics.value("lakemill_scratch_free_bytes") > 1e6);
         for gone in ["lakemill_run_seconds_total", "lakemill_process_resident_memory_bytes"] {
             assert!(!metrics.kinds.contains_key(gone), "{gone}");
         }
     }
+}
+
+#[test]
+fn pipelines_beyond_the_maximum_have_no_metrics_of_their_own() {
+    let site = Site::new(Kind::Embedded);
+    for (slug, csv) in [("a", "a,b\nx,bad\n"), ("b", "a,b\nx,1\n")] {
+        site.pipeline(slug, &json!({}));
+        site.put(slug, "in/x.csv", csv);
+    }
+    let worker = site.worker_with(&[("SVC_METRICS_PIPELINES", "1")]);
+    assert!(site.await_end(&site.enqueue("a")).error.is_some());
+    assert!(site.await_end(&site.enqueue("b")).error.is_none());
+    let metrics = Metrics::of(&worker);
+    assert!(metrics.value("lakemill_pipeline_failed_timestamp_seconds{pipeline=\"a\"}") > 1e9);
+    assert_eq!(metrics.value("lakemill_pipelines_omitted"), 1.0);
+    let own = metrics.series.keys().filter(|series| series.contains("{pipeline="));
+    assert_eq!(own.collect::<Vec<_>>(), ["lakemill_pipeline_failed_timestamp_seconds{pipeline=\"a\"}"]);
 }
 
 #[test]

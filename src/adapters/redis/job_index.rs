@@ -11,7 +11,9 @@ use super::scripts::{self, Call};
 use crate::domain::job::{JobId, JobPosition};
 use crate::domain::limits::ENDED_JOBS_INDEXED_MAX;
 use crate::domain::name::Slug;
-use crate::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
+use crate::ports::job_index::{
+    Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, NEWEST_ENDS_MAX, NewestEnds, UnindexedPipeline,
+};
 use crate::ports::kv::KvResult;
 use crate::ports::schedule::Cursor;
 
@@ -38,6 +40,18 @@ impl JobIndex for RedisKv {
         };
         let jobs = found.list()?.iter().map(|member| parsed(member, filter.pipeline)).collect::<KvResult<_>>()?;
         Ok(EndedJobs { jobs, coverage })
+    }
+
+    fn newest_ends(&self, pipelines: &[Slug]) -> KvResult<Vec<NewestEnds>> {
+        let mut newest = Vec::with_capacity(pipelines.len());
+        for some in pipelines.chunks(CHANGED_AT_ONCE) {
+            let call = Call::new(&scripts::NEWEST_ENDS, []).arg(ENDED_OF).arg(FAILED_OF).arg(NEWEST_ENDS_MAX);
+            for reply in call.args(some.iter().map(Slug::to_string)).run(&self.pool)?.list()? {
+                let [completed, failed] = reply.parts()?;
+                newest.push(NewestEnds { completed_ms: time_of(&completed)?, failed_ms: time_of(&failed)? });
+            }
+        }
+        Ok(newest)
     }
 
     fn active_pipelines(&self, limit: usize) -> KvResult<Vec<Slug>> {
@@ -111,6 +125,16 @@ impl JobIndex for RedisKv {
         call.run(&self.pool)?;
         Ok(())
     }
+}
+
+/// The time of a position, in ms; `None` for an empty text.
+fn time_of(position: &OperationReply) -> KvResult<Option<i64>> {
+    let text = position.text()?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let hex = text.split(' ').next().unwrap_or_default();
+    i64::from_str_radix(hex, 16).map(Some).map_err(|_| position.unexpected("the position of a job"))
 }
 
 /// A member of [`ENDED`] or, with its pipeline, of [`keys::ended_of`].

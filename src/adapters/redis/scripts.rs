@@ -79,6 +79,7 @@ scripts! {
     INDEX_ENDED = "index_ended", Idempotent;
     JOB = "job", Idempotent;
     MARK_INDEXED = "mark_indexed", Idempotent;
+    NEWEST_ENDS = "newest_ends", Idempotent;
     REMOVE_CONSUMER = "remove_consumer", Idempotent;
     LOGIN_ADMIT = "login_admit", Never;
     LOGIN_SUCCESS = "login_success", Never;

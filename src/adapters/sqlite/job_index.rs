@@ -5,7 +5,9 @@ use rusqlite::{named_params, params};
 use crate::domain::job::{JobId, JobPosition};
 use crate::domain::limits::ENDED_JOBS_INDEXED_MAX;
 use crate::domain::name::Slug;
-use crate::ports::job_index::{Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
+use crate::ports::job_index::{
+    Coverage, EndedFilter, EndedJob, EndedJobs, JobIndex, NEWEST_ENDS_MAX, NewestEnds, UnindexedPipeline,
+};
 use crate::ports::kv::KvResult;
 
 use super::db::KvTransaction;
@@ -42,6 +44,24 @@ impl JobIndex for SqliteKv {
                 })
                 .collect::<StepResult<_>>()?;
             Ok(EndedJobs { jobs, coverage: coverage(step, filter.pipeline)? })
+        })
+    }
+
+    fn newest_ends(&self, pipelines: &[Slug]) -> KvResult<Vec<NewestEnds>> {
+        self.db.read("newest ends", |step| {
+            let completed = "SELECT max(at_ms) FROM
+                (SELECT at_ms, failed FROM ended_jobs WHERE pipeline = ?1 ORDER BY at_ms DESC LIMIT ?2) WHERE NOT failed";
+            let failed = "SELECT max(at_ms) FROM ended_jobs WHERE pipeline = ?1 AND failed";
+            let mut newest = Vec::with_capacity(pipelines.len());
+            for pipeline in pipelines {
+                let pipeline = pipeline.as_str();
+                let bounded = params![pipeline, sql_count(NEWEST_ENDS_MAX)];
+                newest.push(NewestEnds {
+                    completed_ms: step.sql(completed)?.query_row(bounded, |row| row.get(0))?,
+                    failed_ms: step.sql(failed)?.query_row([pipeline], |row| row.get(0))?,
+                });
+            }
+            Ok(newest)
         })
     }
 

@@ -5,9 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::rejections::{EventRejections, Rejection};
 use crate::config::Secret;
+use crate::domain::name::Slug;
 use crate::http::credentials::{MetricsAccess, has_bearer, has_webhook_secret};
 use crate::http::{ApiError, Caller, ErrorCode, HttpMetrics, RequestHead, Service};
 use crate::observability::CachedHealthCheck;
+use crate::ports::job_index::NewestEnds;
 use crate::ports::jobs::QueueCounts;
 use crate::ports::kv::KvError;
 use crate::ports::{EventTopics, Expressions, Kv, ObjectStore};
@@ -50,6 +52,8 @@ pub struct WorkerApi {
     pub executors: usize,
     /// How many of them take no automatic jobs.
     pub manual_executors: usize,
+    /// Maximum number of pipelines with metrics of their own.
+    pub metrics_pipelines: usize,
     pub scratch_dir: PathBuf,
     pub checks: HealthChecks,
     /// Metrics of the server, once it runs.
@@ -90,6 +94,16 @@ pub struct HealthChecks {
     pub(super) queue: Arc<CachedHealthCheck<Option<QueueCounts>>>,
     pub(super) kv: Arc<CachedHealthCheck<KvState>>,
     pub(super) store: Arc<CachedHealthCheck<bool>>,
+    pub(super) pipelines: Arc<CachedHealthCheck<Option<Arc<PipelineEnds>>>>,
+}
+
+/// The newest ends of pipelines, for metrics.
+#[derive(Debug)]
+pub(super) struct PipelineEnds {
+    /// In the order of names.
+    pub(super) pipelines: Vec<(Slug, NewestEnds)>,
+    /// How many there are beyond the maximum.
+    pub(super) omitted: u64,
 }
 
 /// The outcome of a write to the key-value store.

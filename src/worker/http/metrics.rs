@@ -1,9 +1,16 @@
 //! `/metrics`, for Prometheus.
 
-use super::api::WorkerApi;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::api::{PipelineEnds, WorkerApi};
 use super::health;
 use crate::http::{ApiError, Request, Response};
 use crate::observability::{METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
+use crate::pipelines::slugs;
+use crate::ports::job_index::NewestEnds;
+use crate::ports::store::Bucket;
+use crate::ports::{Kv, ObjectStore};
 use crate::system::free_bytes;
 use crate::worker::breaker::Dependency;
 use crate::worker::stopping::Phase;
@@ -20,6 +27,7 @@ pub(super) fn metrics(api: &WorkerApi, _: &mut Request) -> Result<Response, ApiE
     }
     runs(api, &mut text);
     queue(api, &mut text);
+    pipelines(api, &mut text);
     stores(api, &mut text);
     machine(api, &mut text);
     write_process(&mut text);
@@ -135,6 +143,51 @@ fn queue(api: &WorkerApi, text: &mut MetricsText) {
     }
     let help = "Failed operations of the key-value store.";
     counter(text, "kv_errors_total", help, api.kv.failures());
+}
+
+/// Age up to which the ends of pipelines are served again.
+const ENDS_MAX_AGE: Duration = Duration::from_secs(30);
+
+/// What each pipeline's newest jobs came to. Without them while a store doesn't respond.
+fn pipelines(api: &WorkerApi, text: &mut MetricsText) {
+    let most = api.metrics_pipelines;
+    if most == 0 {
+        return;
+    }
+    let (kv, store) = (Arc::clone(&api.kv), Arc::clone(&api.store));
+    let found = api.checks.pipelines.result(ENDS_MAX_AGE, move || match ends(&*kv, &*store, most) {
+        Ok(ends) => Some(Arc::new(ends)),
+        Err(error) => {
+            tracing::warn!(error, "no metrics of pipelines");
+            None
+        }
+    });
+    let Some(ends) = found.flatten() else { return };
+    let of = |ms: fn(&NewestEnds) -> Option<i64>| {
+        ends.pipelines.iter().filter_map(move |(slug, ends)| Some((slug.as_str(), ms(ends)? as f64 / 1e3)))
+    };
+    let help = "When the newest job of the pipeline that completed was enqueued.";
+    let family_of = family(text, MetricKind::Gauge, "pipeline_completed_timestamp_seconds", help);
+    for (slug, seconds) in of(|ends| ends.completed_ms) {
+        family_of.sample(&[("pipeline", slug)], seconds);
+    }
+    let help = "When the newest job of the pipeline that failed was enqueued.";
+    let family_of = family(text, MetricKind::Gauge, "pipeline_failed_timestamp_seconds", help);
+    for (slug, seconds) in of(|ends| ends.failed_ms) {
+        family_of.sample(&[("pipeline", slug)], seconds);
+    }
+    let help = "Pipelines beyond SVC_METRICS_PIPELINES, which have no metrics of their own.";
+    gauge(text, "pipelines_omitted", help, ends.omitted);
+}
+
+fn ends(kv: &dyn Kv, store: &dyn ObjectStore, most: usize) -> Result<PipelineEnds, String> {
+    let (mut found, mut omitted) = (Vec::new(), 0);
+    for slug in slugs(store, Bucket::Pipelines) {
+        let slug = slug.map_err(|error| error.to_string())?;
+        if found.len() < most { found.push(slug) } else { omitted += 1 }
+    }
+    let newest = kv.newest_ends(&found).map_err(|error| error.to_string())?;
+    Ok(PipelineEnds { pipelines: found.into_iter().zip(newest).collect(), omitted })
 }
 
 fn stores(api: &WorkerApi, text: &mut MetricsText) {

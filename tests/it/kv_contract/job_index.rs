@@ -3,7 +3,7 @@
 use lakemill::domain::job::{JobId, JobMessage, JobPosition, RunError, RunErrorCode};
 use lakemill::domain::limits::ENDED_JOBS_INDEXED_MAX;
 use lakemill::domain::name::Slug;
-use lakemill::ports::job_index::{Coverage, EndedFilter, EndedJob};
+use lakemill::ports::job_index::{Coverage, EndedFilter, EndedJob, NEWEST_ENDS_MAX, NewestEnds};
 use lakemill::ports::jobs::ReleaseOutcome;
 
 use super::{Fixture, TTL, slug};
@@ -184,4 +184,41 @@ pub fn pipelines_with_active_jobs_are_found(f: &Fixture) {
     f.defer("trips");
     assert_eq!(f.kv.active_pipelines(10).unwrap(), [slug("trips")]);
     f.kv.release(&hold).unwrap();
+}
+
+pub fn newest_ends_of_pipelines_are_found(f: &Fixture) {
+    let jobs = |pipeline: &str, from: i64, count: i64, failed: bool| {
+        let job = |at_ms| foreign(pipeline, at_ms, &format!("job-{at_ms}"), failed);
+        f.kv.index_ended(&(from..from + count).map(job).collect::<Vec<_>>()).unwrap();
+    };
+    jobs("good", 5, 1, true);
+    jobs("good", 7, 2, false);
+    // More failures than one page.
+    jobs("bad", 1_000, 250, true);
+    jobs("bad", 999, 1, false);
+    jobs("only-failed", 3, 1, true);
+    let many = i64::try_from(NEWEST_ENDS_MAX).unwrap();
+    jobs("long-failed", 10, many, true);
+    jobs("long-failed", 9, 1, false);
+    let ends = |completed_ms, failed_ms| NewestEnds { completed_ms, failed_ms };
+    let names = ["none", "good", "bad", "only-failed", "long-failed"].map(slug);
+    assert_eq!(
+        f.kv.newest_ends(&names).unwrap(),
+        [
+            ends(None, None),
+            ends(Some(8), Some(5)),
+            ends(Some(999), Some(1_249)),
+            ends(None, Some(3)),
+            ends(None, Some(many + 9)),
+        ]
+    );
+    assert_eq!(f.kv.newest_ends(&[]).unwrap(), []);
+    let started = complete(f, "trips");
+    let [found] = f.kv.newest_ends(&[slug("trips")]).unwrap()[..] else { panic!("one pipeline was asked for") };
+    assert_eq!((found.completed_ms, found.failed_ms), (Some(position_ms(f, "trips", &started)), None));
+}
+
+fn position_ms(f: &Fixture, pipeline: &str, id: &str) -> i64 {
+    let found = all(f).into_iter().find(|(of, at)| *of == slug(pipeline) && at.job_id.as_str() == id);
+    found.unwrap().1.at_ms
 }

@@ -10,7 +10,7 @@ use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::domain::notification::{Delivery, Notification, NotificationRecord, TargetName};
 use lakemill::domain::pause::Pause;
-use lakemill::ports::job_index::{EndedFilter, EndedJob, EndedJobs, JobIndex, UnindexedPipeline};
+use lakemill::ports::job_index::{EndedFilter, EndedJob, EndedJobs, JobIndex, NewestEnds, UnindexedPipeline};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
 use lakemill::ports::notifications::{
@@ -403,6 +403,10 @@ impl Notifications for SimKv {
 impl JobIndex for SimKv {
     fn ended(&self, filter: EndedFilter<'_>, before: Option<&JobPosition>, limit: usize) -> KvResult<EndedJobs> {
         self.call("ended", Kind::Read, |kv| kv.ended(filter, before, limit))
+    }
+
+    fn newest_ends(&self, pipelines: &[Slug]) -> KvResult<Vec<NewestEnds>> {
+        self.call("newest_ends", Kind::Read, |kv| kv.newest_ends(pipelines))
     }
 
     fn forget_ended(&self, pipeline: &Slug, before_ms: i64) -> KvResult<()> {
