@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 
 use super::confirm::FileCheck;
 use super::join::{
-    Agreement, FileSample, ROUNDS_MAX, Sampled, TEXT, agreement, check_file, file_name, join, join_evidence,
-    joined_setting, recount_nulls, set_csv, wider, with_file_counts,
+    Agreement, FileSample, ROUNDS_MAX, Sampled, agreement, check_file, file_name, join, join_evidence, joined_setting,
+    recount_nulls, set_csv, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
-use super::proposal::{ColumnEvidence, ColumnProposal, Proposal, VariantProposal};
+use super::proposal::{ColumnEvidence, ColumnProposal, Proposal, TEXT, VariantProposal};
 use super::propose::{InferError, InferOptions, fetch, infer_head};
 use crate::ports::ObjectStore;
 

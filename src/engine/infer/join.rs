@@ -14,13 +14,12 @@ use serde_json::{Map, Value};
 
 use super::confirm::{self, FileCheck};
 use super::misfits::{self, SHOWN_MAX};
-use super::proposal::{ColumnProposal, Misfit, Misfits, Proposal, SampleInfo};
+use super::proposal::{ColumnProposal, Misfit, Misfits, Proposal, SampleInfo, TEXT};
 use super::propose::InferError;
 use crate::domain::pipeline::document::{NegativeDocument, NumberFormatDocument};
 use crate::domain::pipeline::types::DataType;
 use crate::engine::read::head::Head;
 
-pub(super) const TEXT: &str = "string";
 /// The format of dates without one.
 const ISO_DATE: &str = "%Y-%m-%d";
 /// Rounds in which columns become nullable.

@@ -4,8 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::words::TOKENS;
 use crate::domain::limits::TITLE_CHARS_MAX;
 use crate::domain::pipeline::document::{CsvDocument, FromDocument, NumberFormatDocument, VERSION};
+
+/// The type of columns of text.
+pub(super) const TEXT: &str = "string";
+/// Columns that one warning names.
+const NAMED_MAX: usize = 5;
 
 /// A mapping proposed for one CSV of the lake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,9 +64,20 @@ impl Proposal {
         Value::Object(mapping)
     }
 
-    /// The proposal with the warnings about values that are not of their column's type.
+    /// The proposal with the warnings about values that are not of their column's type, and about texts that become null.
     pub(super) fn with_warnings(mut self) -> Self {
         self.columns.iter_mut().for_each(ColumnProposal::warn_of_misfits);
+        for token in TOKENS.iter().filter(|token| !token.unmistakable) {
+            let lost = |column: &ColumnProposal| {
+                let found = column.evidence.tokens.iter().find(|found| found.null && found.token == token.text)?;
+                let is_text = column.ty == TEXT && column.evidence.values > 0;
+                (is_text && found.count > 0).then(|| format!("`{}` ({})", column.name, found.count))
+            };
+            let lost: Vec<String> = self.columns.iter().filter_map(lost).take(NAMED_MAX).collect();
+            if !lost.is_empty() {
+                self.warnings.push(format!("`{}` becomes null in text columns too: {}", token.text, lost.join(", ")));
+            }
+        }
         self
     }
 

@@ -64,7 +64,7 @@ pub(super) fn settle(
         .collect();
     decide_orders(&mut typed);
     truth_values(plan, survey, &typed, &mut settled);
-    null_values(plan, survey, &typed, &header, &mut settled);
+    null_values(plan, survey, &typed, &mut settled);
     trimming(plan, survey, &typed, &mut settled);
     record_bytes(plan, survey, &mut settled);
     settled.texts = (0..typed.len()).filter(|at| is_mixed(&typed[*at], &survey.columns[*at])).collect();
@@ -372,7 +372,7 @@ fn truth_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settle
 }
 
 /// Null values: those that a typed column needs, and those without other meaning.
-fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header: &[String], settled: &mut Settled) {
+fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
     let mut nulls = vec![String::new()];
     let mut candidates = Vec::new();
     let mut quoted = false;
@@ -401,21 +401,6 @@ fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header:
         }
         if !token.text.is_empty() {
             nulls.push(token.text.to_owned());
-        }
-        if needed > 0 && !token.unmistakable {
-            let lost: Vec<String> = survey
-                .columns
-                .iter()
-                .zip(typed)
-                .zip(header)
-                .filter(|((column, typed), _)| typed.is_text() && column.values > 0 && column.tokens[at].all() > 0)
-                .map(|((column, _), name)| format!("`{name}` ({})", column.tokens[at].all()))
-                .take(5)
-                .collect();
-            if !lost.is_empty() {
-                let message = format!("`{}` becomes null in text columns too: {}", token.text, lost.join(", "));
-                settled.warnings.push(message);
-            }
         }
     }
     let why =

@@ -18,6 +18,7 @@ import { Badge } from "../components/status";
 import { Time } from "../components/time";
 import { toast } from "../components/toasts";
 import { counted } from "../format/number";
+import { slugFrom } from "../format/slug";
 import { routes } from "../browser/routes";
 import { useShortcuts } from "../browser/shortcuts";
 import { pipelineState, succeededAt } from "../runs/table-state";
@@ -247,7 +248,7 @@ export function PipelineFrame({
       <header class="pipeline-head">
         <StarButton slug={slug} />
         <h1 class="cut">{detail?.title || slug}</h1>
-        {detail?.title && <span class="mono dim cut">{slug}</span>}
+        {detail?.title && slugFrom(detail.title) !== slug && <span class="mono dim cut">{slug}</span>}
         <span class="grow" />
         <Health slug={slug} />
         <Button icon={<Upload />} onClick={() => askForFiles(slug)}>

@@ -38,7 +38,10 @@ interface Props {
   lakeKey: string | undefined;
   /** The pipeline that gets the tables; undefined: a new one. */
   target: string | undefined;
+  /** Leads to the choice of files, and keeps these. */
   onOther: () => void;
+  /** Drops the files. */
+  onCancel: () => void;
   /** Leaves a file out of the choice. */
   onRemove: (file: File) => void;
 }
@@ -47,7 +50,7 @@ const sourceOf = (group: Group | undefined, lakeKey: string | undefined): Source
   group ? { kind: "files", files: group.files, formats: group.formats } : { kind: "lake", key: lakeKey ?? "" };
 
 /** One table a group of files, and one button that creates all of them. */
-export function Wizard({ groups, lakeKey, target, onOther, onRemove }: Props) {
+export function Wizard({ groups, lakeKey, target, onOther, onCancel, onRemove }: Props) {
   const [, go] = useLocation();
   const { data: listed } = useQuery(pipelinesQuery());
   const known = listed?.pipelines ?? [];
@@ -270,7 +273,7 @@ export function Wizard({ groups, lakeKey, target, onOther, onRemove }: Props) {
           <span class="grow" role="status">
             {blocked}
           </span>
-          <Button onClick={onOther}>Cancel</Button>
+          <Button onClick={onCancel}>Cancel</Button>
           <Button
             variant="primary"
             busy={preparing}

@@ -75,12 +75,12 @@ export default function FromCsvView() {
       ended = true;
     };
   }, [chosen]);
-  const start = () => {
-    // Until others are chosen, these can be returned to.
-    if (chosen.files.length > 0 && isAtProposal()) return history.back();
+  const cancel = () => {
     choose([]);
     if (key) history.replaceState(null, "", location.pathname);
   };
+  // Until others are chosen, these can be returned to.
+  const chooseOthers = () => (chosen.files.length > 0 && isAtProposal() ? history.back() : cancel());
   const refused = chosen.files.map(({ name, size }) => sizeProblem(name, size)).find((one) => one !== undefined);
   const heading = target ? "New table from CSV" : "New pipeline from CSV";
   const starting = (chosen.files.length === 0 && key === undefined) || refused !== undefined;
@@ -113,7 +113,8 @@ export default function FromCsvView() {
               groups={chosen.files.length > 0 ? (groups ?? []) : []}
               lakeKey={chosen.files.length > 0 ? undefined : key}
               target={target}
-              onOther={start}
+              onOther={chooseOthers}
+              onCancel={cancel}
               onRemove={(file) => choose(chosen.files.filter((one) => one !== file))}
             />
           )}

@@ -182,15 +182,9 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
             before it {skipped === 1 ? "is" : "are"} skipped. If that's wrong, change the lines before the header below.
           </Note>
         )}
-        {(draft.dialect.header === inferredDialect.header && draft.dialect.skip_rows === inferredDialect.skip_rows
-          ? inferred.warnings
-          : []
-        ).map((warning) => (
-          <Note key={warning} tone="warn">
-            <MessageText text={sentence(warning)} />
-            {/not unique/.test(warning) && " Rename them below. Later files must have the columns in the same order."}
-          </Note>
-        ))}
+        {draft.dialect.header === inferredDialect.header &&
+          draft.dialect.skip_rows === inferredDialect.skip_rows &&
+          inferred.warnings.length > 0 && <Warnings warnings={inferred.warnings} />}
         {error ? (
           <Failed
             title="No preview"
@@ -365,4 +359,29 @@ function serviceProblems(
     else other.push(message);
   }
   return { byColumn, other };
+}
+
+/** Warnings before the others are folded. */
+const WARNINGS_SHOWN = 2;
+
+/** What to check in the files, in one block, so that the data stays in sight. */
+function Warnings({ warnings }: { warnings: readonly string[] }) {
+  const texts = warnings.map((warning) => (
+    <p key={warning}>
+      <MessageText text={sentence(warning)} />
+      {/not unique/.test(warning) && " Rename them below. Later files must have the columns in the same order."}
+    </p>
+  ));
+  const shown = texts.length > WARNINGS_SHOWN + 1 ? WARNINGS_SHOWN : texts.length;
+  return (
+    <Note tone="warn">
+      {texts.slice(0, shown)}
+      {shown < texts.length && (
+        <details>
+          <summary>{counted(texts.length - shown, "more thing", "more things")} to check</summary>
+          {texts.slice(shown)}
+        </details>
+      )}
+    </Note>
+  );
 }
