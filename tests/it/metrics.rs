@@ -144,7 +144,10 @@ fn worker_metrics_count_jobs_and_rows() {
         ] {
             assert_eq!(metrics.value(series), value, "{series}");
         }
-        let completed = metrics.value("lakemill_pipeline_completed_timestamp_seconds{pipeline=\"p\"}");
+        let series = "lakemill_pipeline_completed_timestamp_seconds{pipeline=\"p\"}";
+        // They are cached.
+        await_that("it to have completed", || Metrics::of(&worker).series.contains_key(series));
+        let completed = Metrics::of(&worker).value(series);
         assert!((completed - end.enqueued_at.timestamp() as f64).abs() <= 1.0, "{completed} {end:?}");
         assert!(!metrics.series.contains_key("lakemill_pipeline_failed_timestamp_seconds{pipeline=\"p\"}"));
         assert_eq!(metrics.value("lakemill_pipelines_omitted"), 0.0);
@@ -160,7 +163,11 @@ fn worker_metrics_count_jobs_and_rows() {
 fn pipelines_beyond_the_maximum_have_no_metrics_of_their_own() {
     let site = Site::new(Kind::Embedded);
     for (slug, csv) in [("a", "a,b\nx,bad\n"), ("b", "a,b\nx,1\n")] {
-        site.pipeline(slug, &json!({}));
+        site.pipeline(
+            slug,
+            &json!({ "columns": [
+            { "name": "a", "type": "string" }, { "name": "b", "type": "int64" }] }),
+        );
         site.put(slug, "in/x.csv", csv);
     }
     let worker = site.worker_with(&[("SVC_METRICS_PIPELINES", "1")]);

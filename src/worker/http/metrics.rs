@@ -146,7 +146,7 @@ fn queue(api: &WorkerApi, text: &mut MetricsText) {
 }
 
 /// Age up to which the ends of pipelines are served again.
-const ENDS_MAX_AGE: Duration = Duration::from_secs(30);
+const ENDS_MAX_AGE: Duration = Duration::from_secs(5);
 
 /// What each pipeline's newest jobs came to. Without them while a store doesn't respond.
 fn pipelines(api: &WorkerApi, text: &mut MetricsText) {

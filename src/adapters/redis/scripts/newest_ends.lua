@@ -1,4 +1,5 @@
 -- The newest job of each pipeline that completed, and the newest that failed.
+-- KEYS: none
 -- ARGV: 1 prefix of a pipeline's ended jobs, 2 prefix of its failed ones, 3 maximum jobs searched of each; then the pipelines
 -- Returns: of each pipeline {the position of the one that completed or '', that of the one that failed or ''}
 local newest, page_max = {}, 100
