@@ -10,7 +10,7 @@ use super::plain::plain;
 use super::services::Services;
 use crate::config::OperatorConfig;
 use crate::domain::notification::{DeliveryState, Notification, NotificationRecord};
-use crate::ports::Kv;
+use crate::ports::notifications::Notifications;
 use crate::runtime::rfc3339;
 use crate::runtime::threads::Instant;
 
@@ -40,7 +40,7 @@ pub fn run(args: &NotifyArgs) -> Result<bool, CommandError> {
 }
 
 /// Waits until every target was tried once.
-fn send_test(kv: &dyn Kv, services: &Services) -> Result<NotificationRecord, CommandError> {
+fn send_test(kv: &dyn Notifications, services: &Services) -> Result<NotificationRecord, CommandError> {
     if kv.notification_targets().map_err(|error| error.to_string())?.is_empty() {
         return Err("no running worker has targets for notifications: set SVC_NOTIFY_URL of the workers"
             .to_owned()

@@ -13,7 +13,7 @@ use crate::http::credentials::MetricsAccess;
 use crate::http::{ApiError, Caller, HttpMetrics, Request, RequestHead, Response};
 use crate::observability::health_check::{MAX_AGE, PendingCheck};
 use crate::observability::{CachedHealthCheck, METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
-use crate::ports::Kv;
+use crate::ports::kv::Diagnose;
 use crate::ports::store::Bucket;
 use crate::sql::sandbox::Sandbox;
 
@@ -23,7 +23,7 @@ const PREFIX: &str = "lakemill_";
 /// The service.
 pub struct Health {
     store: Objects,
-    kv: Arc<dyn Kv>,
+    kv: Arc<dyn Diagnose>,
     sandbox: Arc<Sandbox>,
     cache: Arc<Cache>,
     counts: Arc<Counts>,
@@ -38,7 +38,7 @@ pub struct Health {
 impl Health {
     pub fn new(
         store: Objects,
-        kv: Arc<dyn Kv>,
+        kv: Arc<dyn Diagnose>,
         sandbox: Arc<Sandbox>,
         cache: Arc<Cache>,
         counts: Arc<Counts>,

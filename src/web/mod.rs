@@ -167,7 +167,7 @@ impl Web {
             Arc::new(Snapshots::new(store.clone(), Arc::clone(&manifests), Arc::clone(&cache), Arc::clone(&sandbox)));
         let sql = Arc::new(Sql::new(
             sql::Limits { children_max, timeout },
-            Arc::clone(&kv),
+            kv.clone(),
             Arc::clone(&sandbox),
             Arc::clone(&catalogs),
             Arc::clone(&snapshots),
@@ -193,7 +193,7 @@ impl Web {
             configs: Configs {
                 store: store.clone(),
                 clock: Arc::clone(&clock),
-                kv: Arc::clone(&kv),
+                kv: kv.clone(),
                 worker,
                 locks: Arc::clone(&locks),
                 sql: Arc::clone(&sql),
@@ -203,7 +203,7 @@ impl Web {
             documents: Documents::new(|| openapi::document(&endpoints())),
             health: Health::new(
                 store.clone(),
-                Arc::clone(&kv),
+                kv.clone(),
                 Arc::clone(&sandbox),
                 Arc::clone(&cache),
                 counts,
@@ -227,8 +227,8 @@ impl Web {
                 spool: Spool::new(parts.uploads_dir),
                 streams: streams.clone(),
             },
-            notifications: NotificationService { kv: Arc::clone(&kv), clock: Arc::clone(&clock) },
-            pauses: PauseService { store: store.clone(), kv: Arc::clone(&kv), clock: Arc::clone(&clock) },
+            notifications: NotificationService { kv: kv.clone(), clock: Arc::clone(&clock) },
+            pauses: PauseService { store: store.clone(), kv: kv.clone(), clock: Arc::clone(&clock) },
             statuses: PipelineStatuses {
                 store: store.clone(),
                 kv: Arc::clone(&kv),

@@ -10,7 +10,7 @@ use super::endpoint::Endpoint;
 use super::failure::from_kv;
 use crate::domain::notification::{Notification, NotificationRecord, TargetName};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::Kv;
+use crate::ports::notifications::Notifications;
 use crate::runtime::Clock;
 
 /// Page sizes.
@@ -21,7 +21,7 @@ const ID_BYTES_MAX: usize = 64;
 
 /// The service.
 pub struct NotificationService {
-    pub kv: Arc<dyn Kv>,
+    pub kv: Arc<dyn Notifications>,
     pub clock: Arc<dyn Clock>,
 }
 

@@ -12,7 +12,7 @@ use crate::domain::limits::PAUSE_REASON_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pause::Pause;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::Kv;
+use crate::ports::pauses::RunPauses;
 use crate::runtime::{Clock, rfc3339};
 
 /// Largest body, in bytes: a reason of [`PAUSE_REASON_BYTES_MAX`] in escapes fits.
@@ -24,7 +24,7 @@ const OF_PIPELINE: &str = "/api/p/{pipeline}/pause";
 /// The service.
 pub struct PauseService {
     pub store: Objects,
-    pub kv: Arc<dyn Kv>,
+    pub kv: Arc<dyn RunPauses>,
     pub clock: Arc<dyn Clock>,
 }
 

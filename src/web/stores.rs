@@ -10,8 +10,9 @@ use crate::domain::job::ChangedKeys;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request};
+use crate::ports::ObjectStore;
+use crate::ports::schedule::Schedule;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError};
-use crate::ports::{Kv, ObjectStore};
 use crate::runtime::rfc3339;
 
 /// The object store, with bounded reads. Clones share it.
@@ -137,7 +138,7 @@ impl Objects {
 ///
 /// # Errors
 /// `kv_unavailable`.
-pub fn extend_window(kv: &dyn Kv, pipeline: &Slug) -> Result<(), ApiError> {
+pub fn extend_window(kv: &dyn Schedule, pipeline: &Slug) -> Result<(), ApiError> {
     record_changes(kv, &[(pipeline.clone(), ChangedKeys::All)])
 }
 
@@ -145,7 +146,7 @@ pub fn extend_window(kv: &dyn Kv, pipeline: &Slug) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// `kv_unavailable`.
-pub fn record_changes(kv: &dyn Kv, changes: &[(Slug, ChangedKeys)]) -> Result<(), ApiError> {
+pub fn record_changes(kv: &dyn Schedule, changes: &[(Slug, ChangedKeys)]) -> Result<(), ApiError> {
     let opened = kv.record_changes(changes).map_err(from_kv)?;
     for ((pipeline, _), since) in changes.iter().zip(opened) {
         let window = format!("{pipeline}@{}", rfc3339(since));

@@ -4,14 +4,14 @@ use super::events::EventSummary;
 use super::state::WorkerState;
 use crate::domain::job::ChangedKeys;
 use crate::domain::name::Slug;
-use crate::ports::Kv;
 use crate::ports::kv::KvResult;
+use crate::ports::schedule::Schedule;
 
 /// Extends the windows of the pipelines that got new objects, and counts the events.
 ///
 /// # Errors
 /// Errors of the key-value store; then nothing is counted.
-pub(super) fn record_events(kv: &dyn Kv, state: &WorkerState, summary: EventSummary) -> KvResult<()> {
+pub(super) fn record_events(kv: &dyn Schedule, state: &WorkerState, summary: EventSummary) -> KvResult<()> {
     let changes: Vec<_> = summary.changes.into_iter().map(|(pipeline, keys)| (pipeline, keys.bounded())).collect();
     record_changes(kv, state, &changes)?;
     state.count_events(summary.accepted, summary.ignored);
@@ -22,7 +22,7 @@ pub(super) fn record_events(kv: &dyn Kv, state: &WorkerState, summary: EventSumm
 ///
 /// # Errors
 /// Errors of the key-value store.
-pub(super) fn record_changes(kv: &dyn Kv, state: &WorkerState, changes: &[(Slug, ChangedKeys)]) -> KvResult<()> {
+pub(super) fn record_changes(kv: &dyn Schedule, state: &WorkerState, changes: &[(Slug, ChangedKeys)]) -> KvResult<()> {
     if changes.is_empty() {
         return Ok(());
     }

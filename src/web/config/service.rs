@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::Kv;
+use crate::ports::jobs::JobRegistry;
 use crate::runtime::Clock;
 use crate::web::dashboards::Dashboards;
 use crate::web::locks::Locks;
@@ -27,7 +27,7 @@ pub(super) const BYTES_MAX: u64 = CONFIG_BYTES_MAX as u64;
 pub struct Configs {
     pub store: Objects,
     pub clock: Arc<dyn Clock>,
-    pub kv: Arc<dyn Kv>,
+    pub kv: Arc<dyn JobRegistry>,
     pub worker: WorkerClient,
     pub locks: Arc<Locks>,
     pub sql: Arc<Sql>,

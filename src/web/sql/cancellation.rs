@@ -12,8 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::Kv;
-use crate::ports::queries::RegisteredQuery;
+use crate::ports::queries::{RegisteredQuery, RunningQueries};
 use crate::sql::sandbox::CancelHandle;
 use crate::web::failure::from_kv;
 
@@ -71,7 +70,7 @@ pub struct QueryRegistry {
 }
 
 struct Shared {
-    kv: Arc<dyn Kv>,
+    kv: Arc<dyn RunningQueries>,
     state: Mutex<State>,
 }
 
@@ -83,7 +82,7 @@ pub struct QueryAnnouncement {
 }
 
 impl QueryRegistry {
-    pub fn new(kv: Arc<dyn Kv>, ttl: Duration) -> Self {
+    pub fn new(kv: Arc<dyn RunningQueries>, ttl: Duration) -> Self {
         Self { shared: Arc::new(Shared { kv, state: Mutex::default() }), ttl }
     }
 

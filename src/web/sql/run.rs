@@ -19,7 +19,7 @@ use super::types::{RowLimits, Rows, Statement, TableShape, statement};
 use crate::domain::name::{QueryId, Slug};
 use crate::domain::table_log::history::AsOf;
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::Kv;
+use crate::ports::queries::RunningQueries;
 use crate::sql::sandbox::{Analysis, Relation, ResultRows, Sandbox};
 use crate::sync::{Permit, Semaphore};
 use crate::web::cache::Deadline;
@@ -87,7 +87,7 @@ pub struct Sql {
 impl Sql {
     pub fn new(
         limits: Limits,
-        kv: Arc<dyn Kv>,
+        kv: Arc<dyn RunningQueries>,
         sandbox: Arc<Sandbox>,
         catalogs: Arc<Catalogs>,
         snapshots: Arc<Snapshots>,

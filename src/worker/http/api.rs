@@ -11,7 +11,7 @@ use crate::http::{ApiError, Caller, ErrorCode, HttpMetrics, RequestHead, Service
 use crate::observability::CachedHealthCheck;
 use crate::ports::job_index::NewestEnds;
 use crate::ports::jobs::QueueCounts;
-use crate::ports::kv::KvError;
+use crate::ports::kv::{Diagnose, KvError};
 use crate::ports::{EventTopics, Expressions, Kv, ObjectStore};
 use crate::worker::state::WorkerState;
 use crate::worker::stopping::Stopping;
@@ -116,7 +116,7 @@ pub enum KvState {
 }
 
 impl KvState {
-    pub(super) fn of(kv: &dyn Kv) -> Self {
+    pub(super) fn of(kv: &dyn Diagnose) -> Self {
         let Err(error) = kv.probe_write() else { return Self::Ok };
         tracing::warn!(%error, "not ready: key-value store failed");
         match error {

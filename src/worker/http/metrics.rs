@@ -8,9 +8,9 @@ use super::health;
 use crate::http::{ApiError, Request, Response};
 use crate::observability::{METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::pipelines::slugs;
-use crate::ports::job_index::NewestEnds;
+use crate::ports::ObjectStore;
+use crate::ports::job_index::{JobIndex, NewestEnds};
 use crate::ports::store::Bucket;
-use crate::ports::{Kv, ObjectStore};
 use crate::system::free_bytes;
 use crate::worker::breaker::Dependency;
 use crate::worker::stopping::Phase;
@@ -180,13 +180,13 @@ fn pipelines(api: &WorkerApi, text: &mut MetricsText) {
     gauge(text, "pipelines_omitted", help, ends.omitted);
 }
 
-fn ends(kv: &dyn Kv, store: &dyn ObjectStore, most: usize) -> Result<PipelineEnds, String> {
+fn ends(index: &dyn JobIndex, store: &dyn ObjectStore, most: usize) -> Result<PipelineEnds, String> {
     let (mut found, mut omitted) = (Vec::new(), 0);
     for slug in slugs(store, Bucket::Pipelines) {
         let slug = slug.map_err(|error| error.to_string())?;
         if found.len() < most { found.push(slug) } else { omitted += 1 }
     }
-    let newest = kv.newest_ends(&found).map_err(|error| error.to_string())?;
+    let newest = index.newest_ends(&found).map_err(|error| error.to_string())?;
     Ok(PipelineEnds { pipelines: found.into_iter().zip(newest).collect(), omitted })
 }
 
