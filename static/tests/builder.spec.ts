@@ -131,7 +131,7 @@ panels:
   await expect.poll(order).toEqual(["b", "a", "c"]);
 });
 
-test("a panel is edited by the builder, and a parameter from a column filters the charts", async ({ page, api }) => {
+test("a panel is edited by the builder, and a filter from a column applies to the charts", async ({ page, api }) => {
   await api.pipeline("build-edit", config, { "sales.csv": CSV });
   await page.goto("/p/build-edit/data/sales");
   await page.getByRole("button", { name: "Create dashboard" }).click();
@@ -148,11 +148,11 @@ test("a panel is edited by the builder, and a parameter from a column filters th
   await expect(panel(page, "chart").getByRole("heading")).toHaveText("Total amount per week");
   await drawn(page, "chart");
 
-  await page.getByRole("button", { name: "Add parameter" }).click();
-  const adding = page.getByRole("dialog", { name: "Add parameter" });
+  await page.getByRole("button", { name: "Add filter" }).click();
+  const adding = page.getByRole("dialog", { name: "Add filter" });
   await adding.getByLabel("Column").selectOption("shop");
-  await expect(adding.getByText(/^Filters \d+ queries of sales/)).toBeVisible();
-  await adding.getByRole("button", { name: "Add parameter" }).click();
+  await expect(adding.getByText(/^Applies to \d+ charts of sales/)).toBeVisible();
+  await adding.getByRole("button", { name: "Add filter" }).click();
   await page.getByRole("button", { name: "Shop Any" }).click();
   await page.getByRole("option", { name: "North" }).click();
   await page.keyboard.press("Escape");
@@ -171,7 +171,7 @@ test("a pivot table and a grouped table are made by clicks, with written times a
   await page.getByRole("combobox", { name: "Chart" }).selectOption("Pivot table");
   await page.getByLabel("Time unit").selectOption("Month");
   await page.getByLabel("Columns", { exact: true }).selectOption("shop");
-  const shown = page.getByRole("region", { name: "Total amount per month by shop, scrolls" });
+  const shown = page.getByRole("region", { name: "Total amount per month by shop (pivot table), scrolls" });
   await expect(shown.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
   await expect(shown.getByRole("rowheader").first()).toHaveText(/^[A-Z][a-z]{2} 2\d{3}$/);
   await expectAccessible(page);
@@ -180,14 +180,14 @@ test("a pivot table and a grouped table are made by clicks, with written times a
   await adding.getByLabel("Title of the dashboard").fill("Shops");
   await adding.getByRole("button", { name: "Add panel" }).click();
   await expect(page).toHaveURL(/\/edit$/);
-  const made = page.getByRole("region", { name: "Total amount per month by shop, scrolls" });
+  const made = page.getByRole("region", { name: "Total amount per month by shop (pivot table), scrolls" });
   await expect(made.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
 
-  await page.getByRole("button", { name: "Edit Total amount per month by shop" }).click();
-  const dialog = page.getByRole("dialog", { name: "Edit Total amount per month by shop" });
+  await page.getByRole("button", { name: "Edit Total amount per month by shop (pivot table)" }).click();
+  const dialog = page.getByRole("dialog", { name: "Edit Total amount per month by shop (pivot table)" });
   await dialog.getByRole("combobox", { name: "Chart" }).selectOption("Table");
   await dialog.getByRole("button", { name: "Apply" }).click();
-  const grid = page.getByRole("grid", { name: "Total amount per month by shop" });
+  const grid = page.getByRole("grid", { name: "Total amount per month by shop (table)" });
   await expect(grid.getByRole("columnheader", { name: "Total amount" })).toBeVisible();
   await expect(grid.getByRole("gridcell", { name: /^[A-Z][a-z]{2} 2\d{3}$/ }).first()).toBeVisible();
 });
@@ -198,9 +198,9 @@ test("a range of days filters a chart, and one that can't be read says why", asy
   await page.getByRole("button", { name: "Create dashboard" }).click();
   await drawn(page, "by_shop");
   // Viewers choose a range without a preset, too: both of its days are needed.
-  await page.getByLabel("Period, start date").fill("2024-02-01");
-  await expect(page.getByLabel("Period, end date")).toHaveAccessibleDescription("Enter an end date.");
-  await page.getByLabel("Period, end date").fill("2024-02-10");
+  await page.getByLabel("Period, from").fill("2024-02-01");
+  await expect(page.getByLabel("Period, to")).toHaveAccessibleDescription("Enter a last day.");
+  await page.getByLabel("Period, to").fill("2024-02-10");
   await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("10");
   await page.getByRole("combobox", { name: "Period", exact: true }).selectOption("Any day");
   await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("60");

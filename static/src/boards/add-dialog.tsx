@@ -3,6 +3,7 @@ import { LayoutDashboard } from "lucide-preact";
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { asFailure } from "../api/failure";
+import { textOf } from "../api/dashboards";
 import { dashboardsQuery } from "../api/queries";
 import { added, routes } from "../browser/routes";
 import { Button } from "../components/button";
@@ -13,7 +14,7 @@ import { toast } from "../components/toasts";
 import type { NewPanel } from "./add";
 import { freeName } from "./make";
 import { useTitled } from "./titles";
-import { titleOf } from "./builder/choice";
+import { freeTitle, titleOf } from "./builder/choice";
 
 interface Props {
   slug: string;
@@ -39,7 +40,7 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
   const { data } = useQuery({ ...dashboardsQuery(slug), staleTime: 0 });
   const [, go] = useLocation();
   const [picked, setPicked] = useState<string>();
-  const [title, setTitle] = useState(titleOf(panel.choice));
+  const [typed, setTyped] = useState<string>();
   const [named, setNamed] = useState(suggested);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
@@ -50,6 +51,21 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
   // Once chosen, the order of titles that load later changes nothing.
   const chosen = picked ?? known[0]?.name ?? "";
   const isNew = chosen === "";
+  const entry = data?.dashboards.find((one) => one.name === chosen);
+  const { data: taken = [] } = useQuery({
+    queryKey: ["p", slug, "panel titles", chosen, entry?.modified],
+    queryFn: async ({ signal }) => {
+      const [{ text }, yaml] = await Promise.all([
+        textOf(slug, chosen, entry?.draft ?? false, signal),
+        import("./yaml"),
+      ]);
+      return yaml.panelTitles(yaml.valueOf(yaml.parsed(text)));
+    },
+    enabled: entry !== undefined,
+    staleTime: 0,
+    retry: false,
+  });
+  const title = typed ?? freeTitle(titleOf(panel.choice), taken, panel.choice.kind);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (busy || !data) return;
@@ -57,7 +73,7 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
     setError(undefined);
     try {
       const { addToDashboard } = await import("./add");
-      const whole = { ...panel, title: title.trim() || titleOf(panel.choice) };
+      const whole = { ...panel, title: title.trim() || freeTitle(titleOf(panel.choice), taken, panel.choice.kind) };
       // Another attempt is for the same dashboard, which the first one may have created.
       const free = freeName(
         named,
@@ -115,7 +131,7 @@ function AddDialog({ slug, panel, suggested, onClose }: Props & { onClose: () =>
           label="Title of the panel"
           value={title}
           maxLength={200}
-          onInput={(event) => setTitle(event.currentTarget.value)}
+          onInput={(event) => setTyped(event.currentTarget.value)}
         />
         <p class="secondary">The panel goes into the draft. Viewers see it after you publish.</p>
         {error && <Note tone="bad">Couldn't add the panel: {error}.</Note>}

@@ -17,7 +17,7 @@ import {
   type YAMLSeq,
 } from "yaml";
 import { choiceOf } from "./builder/checked";
-import type { ChartChoice, ParamUse } from "./builder/choice";
+import { type ChartChoice, freeTitle, type ParamUse } from "./builder/choice";
 import { statementOf } from "./builder/statement";
 
 /** Maximum number of YAML aliases; the service refuses more. */
@@ -180,6 +180,13 @@ export const panelIds = (document: Document): string[] => {
   return isSeq(panels) ? panels.items.map((node, at) => textOf(idOf(node)) ?? `panel-${at + 1}`) : [];
 };
 
+/** Titles of the panels of a parsed document. */
+export function panelTitles(value: unknown): string[] {
+  const { panels } = (value ?? {}) as { panels?: unknown };
+  const list = Array.isArray(panels) ? (panels as ({ title?: unknown } | null)[]) : [];
+  return list.flatMap((one) => (typeof one?.title === "string" ? [one.title] : []));
+}
+
 /** Appends a panel, or inserts it at an index; its query is added. */
 export function addPanel(document: Document, panel: Record<string, unknown>, query?: MadeQuery, at?: number): void {
   if (query) setQuery(document, query);
@@ -288,7 +295,13 @@ export function copyPanel(document: Document, id: string, copy: string): void {
   const panels = sequence(document, "panels");
   const at = indexOf(panels, id);
   const value = plainOf(panels.items[at]) as Record<string, unknown>;
-  const node = nodeOf(document, { ...value, id: copy }, isMap(panels.items[at]) && panels.items[at].flow === true);
+  const title =
+    typeof value.title === "string" ? { title: freeTitle(value.title, panelTitles(valueOf(document))) } : {};
+  const node = nodeOf(
+    document,
+    { ...value, id: copy, ...title },
+    isMap(panels.items[at]) && panels.items[at].flow === true,
+  );
   panels.items.splice(at + 1, 0, node);
 }
 

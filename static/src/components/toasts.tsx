@@ -22,11 +22,34 @@ function show(toast: Omit<Toast, "id">): void {
   last += 1;
   const id = last;
   toasts.value = [...toasts.value, { ...toast, id }].slice(-TOASTS_MAX);
-  // Errors stay until dismissed.
-  if (toast.tone !== "bad") setTimeout(() => drop(id), SHOWN_MS);
+  if (!isHeld) schedule(id, toast.tone);
+}
+
+/** Timers of the toasts that go by themselves. Errors stay until dismissed. */
+const timers = new Map<number, ReturnType<typeof setTimeout>>();
+/** Whether a pointer or the focus is on the toasts. */
+let isHeld = false;
+
+function schedule(id: number, tone: Toast["tone"]): void {
+  if (tone !== "bad")
+    timers.set(
+      id,
+      setTimeout(() => drop(id), SHOWN_MS),
+    );
+}
+
+/** Keeps the toasts while a pointer or the focus is on them; then each has its full time again. */
+function hold(held: boolean): void {
+  if (held === isHeld) return;
+  isHeld = held;
+  for (const timer of timers.values()) clearTimeout(timer);
+  timers.clear();
+  if (!held) for (const { id, tone } of toasts.value) schedule(id, tone);
 }
 
 function drop(id: number): void {
+  clearTimeout(timers.get(id));
+  timers.delete(id);
   toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }
 
@@ -53,9 +76,21 @@ export function Toasts() {
     if (!node || typeof node.showPopover !== "function") return;
     if (node.matches(":popover-open")) node.hidePopover();
     if (shown.length > 0) node.showPopover();
+    // A toast that was dismissed takes pointer and focus along, without an event.
+    if (!node.matches(":hover, :focus-within")) hold(false);
   }, [shown]);
   return (
-    <div ref={box} popover="manual" class="toasts" role="status" aria-live="polite">
+    <div
+      ref={box}
+      popover="manual"
+      class="toasts"
+      role="status"
+      aria-live="polite"
+      onMouseEnter={() => hold(true)}
+      onMouseLeave={(event) => hold(event.currentTarget.matches(":focus-within"))}
+      onFocusIn={() => hold(true)}
+      onFocusOut={(event) => hold(event.currentTarget.matches(":hover"))}
+    >
       {toasts.value.map((toast) => (
         <div key={toast.id} class={`toast ${toast.tone}`}>
           <span class="grow">

@@ -36,6 +36,19 @@ export function instant(value: Cell | undefined): number | null {
   return Number.isNaN(time) ? null : time;
 }
 
+const DAY_MS = 86_400_000;
+/** A midnight without a time zone, or in UTC. */
+const MIDNIGHT = /[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00(?::?00)?)?$/;
+
+/** Whether values of a timestamp are days, quarters or the like: all are midnights. Null is neither. */
+export function areDays(values: readonly (Cell | undefined)[]): boolean {
+  const there = values.filter((value) => value !== null && value !== undefined);
+  return there.length > 0 && there.every((value) => (instant(value) ?? 1) % DAY_MS === 0);
+}
+
+/** A day as `2025-02-01`, without its midnight. */
+export const dayOnly = (value: Cell): Cell => (typeof value === "string" ? value.replace(MIDNIGHT, "") : value);
+
 const decimals = (least: number, most = least, more: Intl.NumberFormatOptions = {}) =>
   new Intl.NumberFormat(undefined, { minimumFractionDigits: least, maximumFractionDigits: most, ...more });
 const money = (currency: string, digits: number) => decimals(digits, digits, { style: "currency", currency });
@@ -75,9 +88,13 @@ const TIME_FORMATS: Record<string, Intl.DateTimeFormat> = {
   year: days({ year: "numeric" }),
 };
 
-/** A time on an axis in a named format. */
+/** A time on an axis in a named format, or as a quarter. */
 export const timeWritten = (ms: number, format: string): string =>
-  (TIME_FORMATS[format] ?? TIME_FORMATS.date)?.format(ms) ?? "";
+  format === "quarter" ? quarterWritten(ms) : ((TIME_FORMATS[format] ?? TIME_FORMATS.date)?.format(ms) ?? "");
+
+/** `Q3 2025`. */
+const quarterWritten = (ms: number): string =>
+  `Q${Math.floor(new Date(ms).getUTCMonth() / 3) + 1} ${new Date(ms).getUTCFullYear()}`;
 
 /** Default format by column type. */
 function byType(type: string): string {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { choiceOf } from "./checked";
 import { choiceOfSpec, withAggregate, withBy, withKind, withSplit } from "./change";
-import { type ChartChoice, formatOf, isAutomatic, specOf, titleOf } from "./choice";
+import { type ChartChoice, formatOf, freeTitle, isAutomatic, specOf, titleOf } from "./choice";
 import { nameFrom, panelOf } from "./panel";
 import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
 import { type ColumnProfile, type Profile, profileOf, profileRows, profileSql } from "./profile";
@@ -48,6 +48,13 @@ const revenue: ChartChoice = {
   by: { column: "order_date", type: "date", grain: "month" },
   sort: "name",
 };
+
+it("a title that another panel has gets the kind of chart, then a number", () => {
+  expect(freeTitle("Rows by shop", ["Rows"], "bar")).toBe("Rows by shop");
+  expect(freeTitle("Rows by shop", ["Rows by shop"], "bar")).toBe("Rows by shop (bar)");
+  expect(freeTitle("Rows by shop", ["Rows by shop", "Rows by shop (bar)"], "bar")).toBe("Rows by shop (2)");
+  expect(freeTitle("Top (top 5)", ["Top (top 5)", "Top (top 5) (2)"], "bar")).toBe("Top (top 5) (3)");
+});
 
 describe("default chart", () => {
   it("sums an amount over time, never IDs, bank codes or years", () => {
@@ -98,6 +105,8 @@ describe("chart SQL", () => {
       "SELECT date_trunc('month', order_date) AS month, sum(revenue) AS revenue\nFROM sales\nWHERE order_date IS NOT NULL\nGROUP BY ALL\nORDER BY 1",
     );
     expect(titleOf(revenue)).toBe("Total revenue per month");
+    expect(titleOf({ ...revenue, kind: "pivot" })).toBe("Total revenue per month (pivot table)");
+    expect(titleOf({ ...revenue, kind: "table" })).toBe("Total revenue per month (table)");
   });
 
   it("groups small series and labels the group in the value", () => {

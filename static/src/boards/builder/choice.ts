@@ -180,16 +180,36 @@ export function measureTitle({ aggregate, measure = "" }: ChartChoice): string {
   }
 }
 
-/** "Total revenue per month by region", "Total revenue by product (top 5)". */
+/** "Total revenue per month by region", "Total revenue by product (top 5)", "Rows by shop and kind (pivot table)". */
 export function titleOf(choice: ChartChoice): string {
+  const { kind, by, aggregate } = choice;
+  // A table of the fields of a chart has a title of its own.
+  const isTable = (kind === "pivot" || kind === "table") && by !== undefined && aggregate !== "none";
+  const title = topTitle(choice);
+  return isTable ? `${title} (${KINDS[kind].toLowerCase()})` : title;
+}
+
+function topTitle(choice: ChartChoice): string {
   const { kind, by, aggregate } = choice;
   const top = kind === "number" || aggregate === "none" ? undefined : by?.top;
   return titled(choice, top === undefined ? "" : ` (top ${top})`);
 }
 
-/** Whether a title is the automatic one, which follows the chart; earlier versions didn't name the top values. */
+/** A title that no other panel has: with the kind of chart, else with a number. */
+export function freeTitle(title: string, taken: readonly string[], kind?: Kind): string {
+  if (!taken.includes(title)) return title;
+  const own = kind && !title.endsWith(")") ? `${title} (${KINDS[kind].toLowerCase()})` : title;
+  if (!taken.includes(own)) return own;
+  for (let n = 2; ; n += 1) if (!taken.includes(`${title} (${n})`)) return `${title} (${n})`;
+}
+
+/** Whether a title is the automatic one, which follows the chart; earlier versions named neither tables nor top values. */
 export const isAutomatic = (title: string, choice: ChartChoice): boolean =>
-  title === titleOf(choice) || title === titled(choice, "");
+  [titleOf(choice), topTitle(choice), titled(choice, "")].some(
+    (one) => title === one || title === freeTitle(one, [one], choice.kind) || numbered(title) === one,
+  );
+
+const numbered = (title: string): string => title.replace(/ \(\d+\)$/, "");
 
 function titled(choice: ChartChoice, top: string): string {
   const { kind, by, split } = choice;

@@ -263,7 +263,7 @@ function Extent({ name, type, known, isRange }: { name: string; type: string; kn
   return (
     <p class="field-hint">
       {name} goes from {least} to {most}.{" "}
-      {hasDays(type) && "The days stay the same; for a range that viewers choose, add a parameter to the dashboard."}
+      {hasDays(type) && "The days stay the same; for a range that viewers choose, add a filter to the dashboard."}
     </p>
   );
 }

@@ -30,16 +30,35 @@ export interface Axis {
   labels: string[];
   /** Regular step of times. */
   step?: Step;
+  /** The times that can be labelled, if all values are months, quarters or years: one per unit, ascending. */
+  units?: number[];
   /** Whether times span so many years that a year is a step of its own. */
   isLong?: boolean;
+  /** Whether times are days of few weeks, so that the first of a month is labelled as a day. */
+  isShort?: boolean;
 }
 
 const DAY_MS = 86_400_000;
+/** Fewer times of a column whose name doesn't say so aren't recognised as quarters. */
+const QUARTERS_MIN = 3;
 
-/** The coarsest time unit that fits all values. */
-export function grain(times: number[]): "month" | "date" | "datetime" {
+export type Grain = "year" | "quarter" | "month" | "date" | "datetime";
+
+/** Months of a year that times of a grain have. */
+export const GRAIN_MONTHS = { year: 12, quarter: 3, month: 1 } as const;
+
+/** The coarsest time unit that fits all values. `name`: of the column, which may name the unit. */
+export function grain(times: readonly number[], name = ""): Grain {
   if (times.some((ms) => ms % DAY_MS !== 0)) return "datetime";
-  return times.every((ms) => new Date(ms).getUTCDate() === 1) && times.length > 1 ? "month" : "date";
+  const days = times.map((ms) => new Date(ms));
+  if (!days.every((day) => day.getUTCDate() === 1)) return "date";
+  const called = (unit: string) => new RegExp(`(?:^|[^a-z])${unit}s?(?:$|[^a-z])`, "i").test(name);
+  if (times.length < 2 && !["year", "quarter", "month"].some(called)) return "date";
+  if (called("month")) return "month";
+  const each = (months: number) => days.every((day) => day.getUTCMonth() % months === 0);
+  if (each(GRAIN_MONTHS.year) && !called("quarter")) return "year";
+  const isQuarters = called("quarter") || new Set(times).size >= QUARTERS_MIN;
+  return each(GRAIN_MONTHS.quarter) && isQuarters ? "quarter" : "month";
 }
 
 export const kindOf = (type: string): AxisKind =>

@@ -5,7 +5,7 @@ import { axisWritten, numberWritten, timeWritten } from "../../format/values";
 import { slotsOf } from "./colours";
 import type { Axis } from "./columns";
 import { labelsBelow, labelsBeside } from "./labels";
-import { labelDistanceMin } from "./steps";
+import { labelDistanceMin, labelledUnits } from "./steps";
 import { type ChartTheme, TEXT_PX } from "./theme";
 import { type Line, POINTS_MAX, type Shape } from "./shape";
 import type { ChartSpec } from "./spec";
@@ -128,11 +128,11 @@ const grid = (legendRows: number) => ({
 });
 
 /** Label of a time tick: the most significant part that changes. */
-function tick(ms: number, isLong: boolean): string {
+function tick(ms: number, { isLong, isShort }: Pick<Axis, "isLong" | "isShort">): string {
   const time = new Date(ms);
   if (ms % 60_000 !== 0) return timeWritten(ms, "time");
   if (time.getUTCHours() + time.getUTCMinutes() > 0) return clock.format(ms);
-  if (time.getUTCDate() > 1) return monthDay.format(ms);
+  if (time.getUTCDate() > 1 || isShort) return monthDay.format(ms);
   if (time.getUTCMonth() > 0) return monthOnly.format(ms);
   return timeWritten(ms, isLong ? "year" : "month");
 }
@@ -150,6 +150,14 @@ function tooltipValue(axis: Axis, value: number | string): string {
 const BESIDE_PX = 72;
 const BELOW_PX = 48;
 
+/** The text, cut to a width; lines of broken texts fit already. */
+function cutTo(text: string, width: number, measure: ChartTheme["measure"]): string {
+  if (text.includes("\n") || measure(text) <= width) return text;
+  let length = text.length;
+  while (length > 1 && measure(`${text.slice(0, length)}…`) > width) length -= 1;
+  return `${text.slice(0, length).trimEnd()}…`;
+}
+
 /** Labels of a category axis: all of few, and as many as fit of many. */
 function categoryLabels(labels: string[], look: ChartTheme, isVertical: boolean): Record<string, unknown> {
   const { width, height, measure } = look;
@@ -157,22 +165,52 @@ function categoryLabels(labels: string[], look: ChartTheme, isVertical: boolean)
     ? labelsBeside(labels, { length: height - BELOW_PX, depth: width })
     : labelsBelow(labels, { length: width - BESIDE_PX, depth: height, measure });
   return {
-    formatter: (label: string, at: number) => texts[at] ?? label,
+    // With a width of its own, a short label would take the room of a long one.
+    formatter: (label: string, at: number) => cutTo(texts[at] ?? label, placed.width, measure),
     rotate,
-    width: placed.width,
-    overflow: "truncate",
     hideOverlap: placed.isSparse,
     ...(placed.isSparse ? {} : { interval: 0 }),
   };
 }
 
+/** Room between two labels of times, in pixels. */
+const TICK_GAP_PX = 16;
+
+/** Ticks of months, quarters or years only, as many as have room for their labels. */
+function unitTicks(axis: Axis, look: ChartTheme, label: object): object {
+  const units = axis.units ?? [];
+  const text = (ms: number) => (axis.format === "month" ? tick(ms, axis) : timeWritten(ms, axis.format));
+  const widest = Math.max(...units.slice(0, 24).map((ms) => look.measure(text(ms))), 1);
+  const customValues = labelledUnits(units, Math.floor((look.width - BESIDE_PX) / (widest + TICK_GAP_PX)));
+  // The first label says the year, even if it isn't in January.
+  const isFirst = (ms: number) => ms === customValues[0] && new Date(ms).getUTCMonth() > 0;
+  const formatter = (ms: number) => (isFirst(ms) && axis.format === "month" ? timeWritten(ms, "month") : text(ms));
+  return { axisTick: { show: false, customValues }, axisLabel: { formatter, customValues, ...label } };
+}
+
+/** Height of a line of labels, in pixels. Without it, lines lie upon each other, and labels on the axis' name. */
+const LABEL_LINE_PX = 14;
+/** Room between the labels of an axis and its name, in pixels. */
+const NAME_GAP_PX = 2;
+
 type AxisLook = Record<string, unknown> & { isVertical?: boolean };
 
 function axisOption(axis: Axis, look: ChartTheme, { isVertical = false, ...more }: AxisLook = {}): object {
-  const label = { color: look.dim, fontSize: TEXT_PX, hideOverlap: true, ...((more.axisLabel as object) ?? {}) };
+  const label = {
+    color: look.dim,
+    fontSize: TEXT_PX,
+    lineHeight: LABEL_LINE_PX,
+    hideOverlap: true,
+    ...((more.axisLabel as object) ?? {}),
+  };
   const shared = {
     name: short(axis.name),
-    nameTextStyle: { color: look.dim, fontSize: TEXT_PX },
+    nameTextStyle: {
+      color: look.dim,
+      fontSize: TEXT_PX,
+      lineHeight: LABEL_LINE_PX,
+      padding: [NAME_GAP_PX, 0, 0, 0],
+    },
     axisLine: { lineStyle: { color: look.strong } },
     axisTick: { show: false },
     splitLine: { show: axis.kind === "number", lineStyle: { color: look.line } },
@@ -191,7 +229,9 @@ function axisOption(axis: Axis, look: ChartTheme, { isVertical = false, ...more 
         ...shared,
         type: "time",
         ...(axis.step ? { minInterval: labelDistanceMin(axis.step) } : {}),
-        axisLabel: { formatter: (ms: number) => tick(ms, axis.isLong === true), ...label },
+        ...(axis.units
+          ? unitTicks(axis, look, label)
+          : { axisLabel: { formatter: (ms: number) => tick(ms, axis), ...label } }),
       };
     case "number":
       return {

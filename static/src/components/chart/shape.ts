@@ -10,6 +10,7 @@ import {
   type Axis,
   distinct,
   grain,
+  GRAIN_MONTHS,
   type ResolvedField,
   resolveField,
   keyOf,
@@ -20,7 +21,7 @@ import {
 } from "./columns";
 import { withPreviousPeriod, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
-import { missingTimes, stepOf } from "./steps";
+import { missingTimes, stepOf, unitsOf } from "./steps";
 
 const CATEGORIES_MAX = 200;
 /** Each part has its own colour; the last is for “Other”. */
@@ -116,7 +117,7 @@ function categories(
   const shown = found.slice(0, max);
   notes.cut(shown.length, found.length, `values of ${field.name}`);
   const times = shown.map(([, value]) => position(value, "time")).filter((ms) => ms !== null);
-  const format = kindOf(field.type) === "time" ? grain(times) : "text";
+  const format = kindOf(field.type) === "time" ? grain(times, field.field) : "text";
   const labels = shown.map(([, value]) => labelled(value, field, format));
   return {
     axis: { kind: "category", name: field.name, format, labels },
@@ -126,6 +127,9 @@ function categories(
 
 /** From here on, the first tick of a year is labelled by the year alone. */
 const LONG_MS = 3 * 366 * 86_400_000;
+
+/** Up to here, days are labelled one by one. */
+const SHORT_MS = 45 * 86_400_000;
 
 function spanOf(times: number[]): number {
   let [least, most] = [Infinity, -Infinity];
@@ -142,10 +146,27 @@ function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; 
   }
   const place = (row: Row) => position(row[field.at], kind);
   const times = rows.map(place).filter((ms) => ms !== null);
-  const format = kind === "time" ? (field.format ?? grain(times)) : (field.format ?? "number");
-  const step = kind === "time" ? stepOf(times) : undefined;
+  const unit = kind === "time" ? grain(times, field.field) : undefined;
+  const format = field.format ?? unit ?? "number";
+  const step =
+    unit === undefined ? undefined : (stepOf(times) ?? (unit === "date" ? { unit: "day", by: 1 } : undefined));
+  const units =
+    unit && unit in GRAIN_MONTHS ? unitsOf(times, GRAIN_MONTHS[unit as keyof typeof GRAIN_MONTHS]) : undefined;
   const isLong = kind === "time" && (spanOf(times) > LONG_MS || (step?.unit === "month" && step.by % 12 === 0));
-  return { axis: { kind, name: field.name, format, labels: [], isLong, ...(step ? { step } : {}) }, place };
+  const isShort = unit === "date" && spanOf(times) < SHORT_MS;
+  return {
+    axis: {
+      kind,
+      name: field.name,
+      format,
+      labels: [],
+      isLong,
+      isShort,
+      ...(step ? { step } : {}),
+      ...(units ? { units } : {}),
+    },
+    place,
+  };
 }
 
 /** A line that breaks where regular times are missing. */

@@ -9,6 +9,8 @@ const DAY_MS = 86_400_000;
 const TIMES_MIN = 3;
 /** Daily data has weekends and holidays without rows. */
 const DAYS_JOINED_MAX = 4;
+/** Maximum number of units on an axis. */
+const UNITS_MAX = 5_000;
 /** Maximum number of missing times. */
 const MISSING_MAX = 1_000;
 
@@ -60,6 +62,30 @@ export function missingTimes(times: Iterable<number>): number[] {
     }
   }
   return missing;
+}
+
+/** Firsts of months from the first time to the last, each `months` apart, in step with the calendar. */
+export function unitsOf(times: readonly number[], months: number): number[] {
+  let [least, most] = [Infinity, -Infinity];
+  for (const ms of times) [least, most] = [Math.min(least, ms), Math.max(most, ms)];
+  const [first, last] = [monthOf(least), monthOf(most)];
+  if (!Number.isFinite(first)) return [];
+  const found: number[] = [];
+  for (let n = Math.ceil(first / months) * months; n <= last && found.length < UNITS_MAX; n += months)
+    found.push(Date.UTC(Math.floor(n / 12), n % 12));
+  return found;
+}
+
+/** Months between two labels: steps that people count in. */
+const LABEL_MONTHS = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200];
+
+/** Those of the units that have room for a label, `max` at most. */
+export function labelledUnits(units: readonly number[], max: number): number[] {
+  for (const months of LABEL_MONTHS) {
+    const kept = units.filter((ms) => monthOf(ms) % months === 0);
+    if (kept.length <= Math.max(1, max)) return kept.length > 0 ? kept : units.slice(0, 1);
+  }
+  return units.slice(0, 1);
 }
 
 /** Smallest distance of labels on an axis: no label between two steps. */

@@ -11,12 +11,13 @@ const rows = [
   [null, "2025-01-02T00:00:00", null],
 ];
 
-it("midnights are shown as days, other times as they are", () => {
+it("midnights are shown as days, other times as the locale writes them", () => {
   const grid = fieldGrid([], columns, rows);
   expect(grid.columns.map(({ name }) => name)).toEqual(["day", "at", "n"]);
   expect(grid.columns[0]?.format?.("2025-01-01T00:00:00")).toMatch(/^Jan 1, 2025$/);
   expect(grid.columns[0]?.format?.(null)).toBe("");
-  expect(grid.columns.slice(1).map(({ format }) => format)).toEqual([undefined, undefined]);
+  expect(grid.columns[1]?.format?.("2025-01-01T10:30:00")).toMatch(/^Jan 1, 2025, 10:30:00\sAM$/);
+  expect(grid.columns[2]?.format).toBeUndefined();
   expect(grid.rows).toEqual(rows);
 });
 

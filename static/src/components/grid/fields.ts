@@ -1,6 +1,6 @@
 /** Columns of a result as fields show them: chosen, titled and formatted. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
-import { familyOf, instant, written } from "../../format/values";
+import { areDays, familyOf, written } from "../../format/values";
 import type { GridColumn } from "./types";
 
 /** A column by name, or with display options. */
@@ -10,15 +10,8 @@ interface Field {
   format?: string;
 }
 
-const DAY_MS = 86_400_000;
 /** Rows that tell whether times are days. */
 const SAMPLE_ROWS = 200;
-
-/** Whether all values of a timestamp are midnights. */
-function areDays(at: number, rows: Row[]): boolean {
-  const times = rows.slice(0, SAMPLE_ROWS).map((row) => instant(row[at]));
-  return times.some((ms) => ms !== null) && times.every((ms) => ms === null || ms % DAY_MS === 0);
-}
 
 /** The grid's columns and rows; skips fields that the result lacks. `fields`: default all columns. */
 export function fieldGrid(
@@ -35,8 +28,9 @@ export function fieldGrid(
       const type = columns[at]?.type ?? "string";
       const named = { name: field.title || field.field, type };
       if (field.format) return { ...named, format: (value: Cell) => written(value, field.format, type) };
-      if (familyOf(type) !== "time" || !areDays(at, rows)) return named;
-      return { ...named, format: (value: Cell) => written(value, "date", type) };
+      if (familyOf(type) !== "time") return named;
+      const format = areDays(rows.slice(0, SAMPLE_ROWS).map((row) => row[at])) ? "date" : undefined;
+      return { ...named, format: (value: Cell) => written(value, format, type) };
     }),
     rows: rows.map((row) => found.map(({ at }) => row[at] ?? null)),
   };

@@ -12,6 +12,7 @@ import { cellId, FIRST_COLUMN, GridRow, type Layout } from "./row";
 import type { GridProps, RowSource, SortKey } from "./types";
 import { useColumnStyles } from "./use-column-styles";
 import { useScroll } from "./use-scroll";
+import { useSideScroll } from "../side-scroll";
 import { useWidths } from "./use-widths";
 import { asJson, asTabs, cutTo, TITLE_MAX } from "./value";
 import { gutterWidth } from "./widths";
@@ -78,6 +79,7 @@ export function Grid(props: GridProps) {
     return { columns, offsets, gutter, width: gutter + (offsets[offsets.length - 1] ?? 0), isNumbered };
   }, [columns, widths, gutter, isNumbered]);
   useColumnStyles(id, layout);
+  const box = useRef<HTMLDivElement>(null);
   const {
     scroller,
     header,
@@ -94,6 +96,7 @@ export function Grid(props: GridProps) {
     need: rows.need,
     version: rows,
   });
+  useSideScroll(box, scroller);
   // A new order or filter starts at the top.
   const order = JSON.stringify([sort, chosen]);
   const orderBefore = useRef(order);
@@ -175,7 +178,7 @@ export function Grid(props: GridProps) {
     at.column >= drawn.columns.first &&
     at.column < drawn.columns.end;
   return (
-    <div class="grid">
+    <div ref={box} class="grid" style={{ "--side-start": `${gutter}px` }}>
       <div
         ref={scroller}
         class={rowsShown ? "grid-scroll bounded" : "grid-scroll"}

@@ -1,7 +1,7 @@
 /** Lays out a pivot: columns down the side, columns across the top, measures below. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { isNaming } from "../../format/naming";
-import { plain, written } from "../../format/values";
+import { areDays, familyOf, numeric, plain, written } from "../../format/values";
 import type { ChartField } from "../chart";
 
 /** Columns of the result: those of `rows`, of `columns`, then the `values`. */
@@ -9,8 +9,12 @@ export interface PivotSpec {
   rows: ChartField[];
   columns: ChartField[];
   values: (ChartField & { aggregate: string | undefined })[];
+  /** Adds a column and a row of totals, for measures that add up. */
+  totals?: boolean;
 }
 
+/** Label of totals. */
+export const TOTAL = "Total";
 const ROWS_MAX = 1_000;
 const COLUMNS_MAX = 200;
 
@@ -25,6 +29,10 @@ interface Pivot {
   /** Header rows from the top; the last has the measures if there are several. */
   head: Span[][];
   rows: { side: string[]; cells: string[]; /** Number of cells equal to the row above. */ same: number }[];
+  /** Number of columns of totals, at the end of each row. */
+  totals: number;
+  /** Row of totals; empty for a measure that doesn't add up. */
+  foot: string[] | undefined;
   notes: string[];
 }
 
@@ -56,28 +64,49 @@ const key = (cells: (Cell | undefined)[]): string => JSON.stringify(cells.map((c
 /** Rows used to detect identifiers. */
 const NAMING_ROWS = 60;
 
-export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[]): Pivot {
+/** Measures whose cells add up to that of all their rows. Averages, medians and distinct values don't. */
+const isAdditive = ({ aggregate }: { aggregate: string | undefined }): boolean =>
+  ["sum", "count"].includes(aggregate ?? "sum");
+
+const DECIMAL = /^-?\d+(?:\.\d+)?$/;
+
+/** Exact sum of decimals and of integers of any size, as text; of other numbers the sum; null if there is none. */
+function sumOf(values: (Cell | undefined)[]): Cell {
+  const texts = values.filter((value) => numeric(value) !== null).map(plain);
+  if (texts.length === 0) return null;
+  if (!texts.every((text) => DECIMAL.test(text))) return texts.reduce((sum, text) => sum + Number(text), 0);
+  const places = Math.max(...texts.map((text) => text.split(".")[1]?.length ?? 0));
+  const scaled = (text: string) => {
+    const [whole = "", part = ""] = text.split(".");
+    return BigInt(whole + part.padEnd(places, "0"));
+  };
+  const sum = texts.reduce((sum, text) => sum + scaled(text), 0n);
+  const digits = String(sum < 0n ? -sum : sum).padStart(places + 1, "0");
+  return `${sum < 0n ? "-" : ""}${digits.slice(0, digits.length - places)}${places > 0 ? `.${digits.slice(-places)}` : ""}`;
+}
+
+/** @param isCut whether the result has more rows, so that nothing can be added up */
+export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], isCut = false): Pivot {
   const [down, across] = [spec.rows.length, spec.columns.length];
   const first = down + across;
-  const formats = columns.map(({ name, type }, at) =>
-    isNaming(
-      name,
-      type,
-      rows.slice(0, NAMING_ROWS).map((row) => row[at]),
-    )
-      ? "text"
-      : undefined,
-  );
+  const formats = columns.map(({ name, type }, at) => {
+    const values = rows.slice(0, NAMING_ROWS).map((row) => row[at]);
+    if (isNaming(name, type, values)) return "text";
+    return familyOf(type) === "time" && areDays(rows.map((row) => row[at])) ? "date" : undefined;
+  });
   const formatted = (row: Row, at: number, format: string | undefined) =>
     row[at] === null ? "null" : written(row[at], format ?? formats[at], columns[at]?.type);
   const sides = new Map<string, Row>();
   const tops = new Map<string, Row>();
   const cells = new Map<string, Row>();
+  const [bySide, byTop] = [new Map<string, Row[]>(), new Map<string, Row[]>()];
   for (const row of rows) {
     const [side, top] = [key(row.slice(0, down)), key(row.slice(down, first))];
     if (!sides.has(side)) sides.set(side, row);
     if (!tops.has(top)) tops.set(top, row);
     cells.set(side + top, row);
+    push(bySide, side, row);
+    push(byTop, top, row);
   }
   const shownTops = [...tops].sort(([, a], [, b]) => compare(a, b, down, first)).slice(0, COLUMNS_MAX);
   const shownSides = [...sides].slice(0, ROWS_MAX);
@@ -85,6 +114,16 @@ export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[]): 
     ...(shownTops.length < tops.size ? [`Showing the first ${COLUMNS_MAX} of ${tops.size} columns.`] : []),
     ...(shownSides.length < sides.size ? [`Showing the first ${ROWS_MAX} of ${sides.size} rows.`] : []),
   ];
+  const additive = spec.totals && !isCut ? spec.values.flatMap((measure, at) => (isAdditive(measure) ? [at] : [])) : [];
+  // Of all rows, also of those that aren't shown.
+  const totalsOf = (of: Row[]) =>
+    additive.map((at) => {
+      const sum = sumOf(of.map((row) => row[first + at]));
+      return sum === null
+        ? ""
+        : written(sum, spec.values[at]?.format ?? formats[first + at], columns[first + at]?.type);
+    });
+  const hasSum = additive.length > 0 && tops.size > 1;
   let above: string[] = [];
   const body = shownSides.map(([side, row]) => {
     const names = spec.rows.map((field, at) => formatted(row, at, field.format));
@@ -94,18 +133,41 @@ export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[]): 
       const found = cells.get(side + top);
       return spec.values.map((measure, at) => (found ? formatted(found, first + at, measure.format) : ""));
     });
-    return { side: names, cells: values, same: Math.max(0, differs) };
+    return {
+      side: names,
+      cells: [...values, ...(hasSum ? totalsOf(bySide.get(side) ?? []) : [])],
+      same: Math.max(0, differs),
+    };
   });
+  const foot =
+    additive.length > 0 && sides.size > 1
+      ? [
+          ...shownTops.flatMap(([top]) => {
+            const sums = totalsOf(byTop.get(top) ?? []);
+            return spec.values.map((_, at) => sums[additive.indexOf(at)] ?? "");
+          }),
+          ...(hasSum ? totalsOf(rows) : []),
+        ]
+      : undefined;
   return {
     sides: spec.rows.map(({ field, title }) => title ?? field),
     head: headOf(
       spec,
       shownTops.map(([, row]) => row),
       formatted,
+      hasSum ? additive : [],
     ),
     rows: body,
+    totals: hasSum ? additive.length : 0,
+    foot,
     notes,
   };
+}
+
+function push(lists: Map<string, Row[]>, name: string, row: Row): void {
+  const list = lists.get(name);
+  if (list) list.push(row);
+  else lists.set(name, [row]);
 }
 
 /** Sorts the columns across by value, whatever the row order. */
@@ -126,6 +188,7 @@ function headOf(
   spec: PivotSpec,
   tops: Row[],
   formatted: (row: Row, at: number, format: string | undefined) => string,
+  totals: number[],
 ): Span[][] {
   const measures = spec.values.map(measureName);
   const head: Span[][] = spec.columns.map(() => []);
@@ -142,5 +205,10 @@ function headOf(
   }
   const named = measures.length > 1 || spec.columns.length === 0 || spec.values[0]?.title;
   if (named) head.push(tops.flatMap(() => measures.map((text) => ({ text, span: 1 }))));
+  if (totals.length > 0)
+    head.forEach((level, at) => {
+      if (named && at === head.length - 1) level.push(...totals.map((one) => ({ text: measures[one] ?? "", span: 1 })));
+      else level.push({ text: at === 0 ? TOTAL : "", span: totals.length });
+    });
   return head;
 }

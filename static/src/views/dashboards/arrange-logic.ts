@@ -70,6 +70,14 @@ export function moveTarget(ids: readonly string[], dragged: string, { id, side }
   return side === "left" || side === "top" ? at : at + 1;
 }
 
+/** The panels in the order that they have with the dragged one at its target. */
+export function reordered(ids: readonly string[], dragged: string, drop: Drop | undefined): string[] {
+  if (!drop) return [...ids];
+  const rest = ids.filter((one) => one !== dragged);
+  const at = moveTarget(ids, dragged, drop);
+  return [...rest.slice(0, at), dragged, ...rest.slice(at)];
+}
+
 /** The size after the corner moved by `by` pixels, on the grid. In a narrow grid only the height changes. */
 export function resized({ width, height }: Size, by: Point, gridWidth: number): Size {
   const column = (gridWidth + GAP_PX) / GRID_COLUMNS;

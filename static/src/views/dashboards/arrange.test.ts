@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { dropAt, moveTarget, resized } from "./arrange-logic";
+import { dropAt, moveTarget, reordered, resized } from "./arrange-logic";
 
 const box = (left: number, top: number, width: number, height: number) => ({
   left,
@@ -28,6 +28,7 @@ describe("dragging a panel", () => {
     const found = dropAt(boxes, point, id, 1_000);
     expect(found).toEqual(drop);
     expect(moveTarget(["a", "b", "c"], id, drop)).toBe(to);
+    expect(reordered(["a", "b", "c"], id, drop).indexOf(id)).toBe(to);
   });
   it("over its own position, or the only panel, changes nothing", () => {
     expect(dropAt(boxes, { x: 100, y: 50 }, "a", 1_000)).toBeUndefined();

@@ -5,7 +5,7 @@ import type { DataAnswer } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { Menu } from "../../components/menu";
 import type { DashboardDoc, Panel } from "./document";
-import { type Drop, dropAt, HEIGHT_STEP_PX, moveTarget, resized, type Size, WIDE_PX } from "./arrange-logic";
+import { type Drop, dropAt, HEIGHT_STEP_PX, moveTarget, reordered, resized, type Size, WIDE_PX } from "./arrange-logic";
 import { HEIGHTS, PanelFrame } from "./panel-frame";
 import { placementsOf } from "./placement";
 import "./arrange.css";
@@ -43,7 +43,12 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
   const refocus = useRef<string>();
   const places = placementsOf(
     size ? panels.map((panel) => (panel.id === size.id ? { ...panel, width: size.width } : panel)) : panels,
-    false,
+  );
+  // While a panel is dragged, the grid shows where it would be.
+  const order = reordered(
+    panels.map(({ id }) => id),
+    dragged ?? "",
+    drop,
   );
   const find = (id: string) => grid.current?.querySelector<HTMLElement>(`[data-panel="${CSS.escape(id)}"]`);
 
@@ -71,14 +76,18 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
     const handle = event.currentTarget;
     handle.setPointerCapture(event.pointerId);
     let at: Drop | undefined;
+    // Places before the drag: those that are shown change with each target, which must not change the target.
+    const start = grid.current?.getBoundingClientRect();
+    const boxes = panels.flatMap((panel) => {
+      const box = find(panel.id)?.getBoundingClientRect();
+      return box ? [{ id: panel.id, box }] : [];
+    });
     const onMove = ({ clientX, clientY }: PointerEvent) => {
       setDragged(id);
       scrollNear(handle, clientY);
-      const boxes = panels.flatMap((panel) => {
-        const box = find(panel.id)?.getBoundingClientRect();
-        return box ? [{ id: panel.id, box }] : [];
-      });
-      at = dropAt(boxes, { x: clientX, y: clientY }, id, grid.current?.clientWidth ?? 0);
+      const now = grid.current?.getBoundingClientRect();
+      const scrolled = { x: (now?.left ?? 0) - (start?.left ?? 0), y: (now?.top ?? 0) - (start?.top ?? 0) };
+      at = dropAt(boxes, { x: clientX - scrolled.x, y: clientY - scrolled.y }, id, start?.width ?? 0);
       setDrop(at);
     };
     const onEnd = (ended: PointerEvent) => {
@@ -170,18 +179,18 @@ export function ArrangedGrid({ slug, document, answer, busy, pending, arrange }:
         {panels.map((panel) => {
           const name = nameOf(panel);
           const shown = size?.id === panel.id ? { ...panel, width: size.width, height: size.height } : panel;
-          const side = drop?.id === panel.id ? `drop-${drop.side}` : "";
+          const place = places.get(panel.id) ?? { span: panel.width, half: false };
           return (
             <PanelFrame
               key={panel.id}
               slug={slug}
               document={document}
               panel={shown}
-              place={places.get(panel.id) ?? { span: panel.width, half: false }}
+              place={dragged === undefined ? place : { ...place, order: order.indexOf(panel.id) }}
               answer={answer}
               busy={busy}
               pending={pending}
-              look={`${dragged === panel.id ? "dragged" : ""} ${side} ${arrange.marked === panel.id ? "marked" : ""}`}
+              look={`${dragged === panel.id ? "dragged" : ""} ${arrange.marked === panel.id ? "marked" : ""}`}
               tools={{
                 start: (
                   <button

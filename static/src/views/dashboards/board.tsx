@@ -23,7 +23,7 @@ interface BoardProps {
   document: DashboardDoc;
 }
 
-/** Parameter values in the URL; each change is a history entry. */
+/** Values of the filters in the URL; each change is a history entry. */
 function useChoices(params: Param[]) {
   const search = useSearch();
   const [path, go] = useLocation();
@@ -71,14 +71,13 @@ function Params({ params, choices, answer, set }: RowProps) {
       return applied ?? (param.type === "date_range" ? (answer ? null : undefined) : chosen);
     return chosen;
   };
+  const chosen = (param: Param) => chosenText(currentValue(param), param, optionsOf(answer?.options[param.name]));
   const choose = (param: Param, value: Chosen) => set({ ...choices, [param.name]: value });
   return (
-    <div class={`dash-params ${open ? "open" : ""}`} role="group" aria-label="Parameters">
+    <div class={`dash-params ${open ? "open" : ""}`} role="group" aria-label="Filters">
       <button type="button" class="dash-params-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
         <ChevronDown aria-hidden="true" />
-        <span class="cut">
-          Parameters: {params.map((param) => `${param.title} = ${chosenText(currentValue(param))}`).join(", ")}
-        </span>
+        <span class="cut">Filters: {params.map((param) => `${param.title}: ${chosen(param)}`).join(", ")}</span>
       </button>
       {params.map((param) => (
         <Control
@@ -92,13 +91,21 @@ function Params({ params, choices, answer, set }: RowProps) {
       <Button variant="quiet" icon={<RotateCcw />} disabled={Object.keys(choices).length === 0} onClick={() => set({})}>
         Reset
       </Button>
+      {/* In print, in place of the controls. */}
+      <dl class="dash-params-print">
+        {params.map((param) => (
+          <div key={param.name}>
+            <dt>{param.title}:</dt> <dd>{chosen(param)}</dd>
+          </div>
+        ))}
+      </dl>
     </div>
   );
 }
 
 type Loaded = ReturnType<typeof useData>;
 
-/** Parameters and panels of a stored document. */
+/** Filters and panels of a stored document. */
 export function Board({
   slug,
   document,
@@ -110,7 +117,7 @@ export function Board({
   loaded: Loaded;
   /** For the editor. */
   arrange?: { Grid: typeof ArrangedGrid; arrange: Arrange; pending: boolean };
-  /** Beside the parameters. */
+  /** Beside the filters. */
   extra?: ComponentChildren;
   empty?: ComponentChildren;
 }) {
@@ -125,13 +132,14 @@ export function Board({
           title="Couldn't load the panels"
           error={data.error}
           onRetry={() => void data.refetch()}
-          actions={Object.keys(choices).length > 0 && <Button onClick={() => set({})}>Reset parameters</Button>}
+          actions={Object.keys(choices).length > 0 && <Button onClick={() => set({})}>Reset filters</Button>}
         />
       </div>
     );
   }
   return (
     <div class="dash-board">
+      <p class="dash-full-title">{document.title}</p>
       <Params params={document.params} choices={choices} answer={answer} set={set} />
       {extra}
       {data.isError && (

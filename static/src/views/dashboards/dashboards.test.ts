@@ -12,7 +12,8 @@ import { marksOf } from "./marks";
 import { pivotOf } from "../../components/pivot/layout";
 import { shiftOf } from "../../boards/presets";
 import { sortedRows } from "./sort";
-import { choicesOf, scalarFromText, scalarToText, searchOf } from "./values";
+import { likelyColumn } from "./param-dialog";
+import { chosenText, choicesOf, scalarFromText, scalarToText, searchOf } from "./values";
 
 const param = (type: string, more: object = {}): Param => {
   const [read] = documentOf({ params: [{ name: "p", type, ...more }] }).params;
@@ -172,6 +173,104 @@ describe("pivot", () => {
       [["x", "2"], ["3", "2", "", ""], 1],
       [["y", "null"], ["null", "2", "", ""], 0],
     ]);
+  });
+});
+
+describe("totals of a pivot", () => {
+  const spec = (totals: boolean, values: object[]) =>
+    documentOf({ panels: [{ id: "p", type: "pivot", query: "q", rows: ["a"], columns: ["c"], values, totals }] })
+      .panels[0] as PanelOf<"pivot">;
+  const columns = ["a", "c", "sum(n)", "avg(n)"].map((name, at) => ({ name, type: at < 2 ? "string" : "decimal" }));
+  const rows: Row[] = [
+    ["x", "1", "0.10", "4"],
+    ["x", "2", "9007199254740993.20", "5"],
+    ["y", "1", "0.20", "6"],
+    ["z", "2", null, null],
+  ];
+  const sum = { field: "n", format: "decimal2" };
+  it("are the exact sums of rows and columns", () => {
+    const pivot = pivotOf(spec(true, [sum]), columns, rows);
+    expect(pivot.head.at(-1)?.map(({ text }) => text)).toEqual(["1", "2", "Total"]);
+    expect(pivot.rows.map(({ cells }) => cells)).toEqual([
+      ["0.10", "9,007,199,254,740,993.20", "9,007,199,254,740,993.30"],
+      ["0.20", "", "0.20"],
+      ["", "null", ""],
+    ]);
+    expect(pivot.foot).toEqual(["0.30", "9,007,199,254,740,993.20", "9,007,199,254,740,993.50"]);
+  });
+  it("leave out averages, distinct values and the like, which don't add up", () => {
+    const pivot = pivotOf(spec(true, [sum, { field: "n", aggregate: "avg" }]), columns, rows);
+    expect(pivot.head.map((level) => level.map(({ text }) => text))).toEqual([
+      ["1", "2", "Total"],
+      ["Sum of n", "Average of n", "Sum of n", "Average of n", "Sum of n"],
+    ]);
+    expect(pivot.rows[0]?.cells.at(-1)).toBe("9,007,199,254,740,993.30");
+    expect(pivot.foot).toEqual(["0.30", "", "9,007,199,254,740,993.20", "", "9,007,199,254,740,993.50"]);
+    for (const aggregate of ["avg", "min", "max", "median", "count_distinct", "first", "last"]) {
+      const none = pivotOf(spec(true, [{ field: "n", aggregate }]), columns, rows);
+      expect([none.totals, none.foot]).toEqual([0, undefined]);
+    }
+  });
+  it("aren't there unless they are asked for, nor of a part of the result", () => {
+    for (const pivot of [pivotOf(spec(false, [sum]), columns, rows), pivotOf(spec(true, [sum]), columns, rows, true)])
+      expect([pivot.totals, pivot.foot]).toEqual([0, undefined]);
+  });
+});
+
+it("a pivot shows times that are all midnights as days", () => {
+  const spec = { rows: [{ field: "a" }], columns: [], values: [{ field: "n", aggregate: "sum" }] };
+  const columns = [
+    { name: "a", type: "timestamp" },
+    { name: "n", type: "int64" },
+  ];
+  expect(pivotOf(spec, columns, [["2025-02-01T00:00:00", 1]]).rows[0]?.side).toEqual(["Feb 1, 2025"]);
+});
+
+it("a CSV has days where no time of day is recorded, and whole times elsewhere", () => {
+  const columns = ["month", "sold_at", "note"].map((name, at) => ({ name, type: at < 2 ? "timestamp" : "string" }));
+  const rows: Row[] = [
+    ["2025-02-01T00:00:00", "2025-02-01T00:00:00", "2025-02-01T00:00:00"],
+    ["2025-03-01T00:00:00.000", "2025-02-01T08:15:00", null],
+    [null, null, null],
+  ];
+  expect(csvOf(columns, rows)).toBe(
+    "month,sold_at,note\r\n2025-02-01,2025-02-01T00:00:00,2025-02-01T00:00:00\r\n2025-03-01,2025-02-01T08:15:00,\r\n,,\r\n",
+  );
+});
+
+describe("the column that is suggested for a filter", () => {
+  const columns = [
+    ["order_id", "int64"],
+    ["customerId", "string"],
+    ["amount", "decimal(10,2)"],
+    ["region", "string"],
+    ["sold_at", "timestamp"],
+  ].map(([name = "", type = ""]) => ({ name, type }));
+  it.each([
+    [[], "sold_at"],
+    [["sold_at"], "region"],
+    [["sold_at", "region"], "amount"],
+    [["sold_at", "region", "amount"], "order_id"],
+  ])("beside filters of %j is %s", (used, name) => expect(likelyColumn(columns, used)?.name).toBe(name));
+});
+
+describe("the text of a chosen value", () => {
+  it.each([
+    ["date_range", { start: "2025-01-01", end: "2025-02-28" }, "Jan 1, 2025 to Feb 28, 2025"],
+    [
+      "date_range",
+      { start: "2025-01-01", end: "2025-01-31", preset: "last_month" },
+      "Last month (Jan 1, 2025 to Jan 31, 2025)",
+    ],
+    ["date_range", { start: "2000-01-01", end: "2030-01-31", preset: "all" }, "All time"],
+    ["date", "2025-01-01", "Jan 1, 2025"],
+    ["date", "start_of_month", "Start of the month"],
+    ["select", ["JFK", "LGA"], "Kennedy or LGA"],
+    ["number", 0, "0"],
+    ["text", null, "any"],
+  ])("of a %s: %j is %s", (type, value, text) => {
+    const one = param(type, { options: [{ value: "JFK", label: "Kennedy" }] });
+    expect(chosenText(value, one)).toBe(text);
   });
 });
 

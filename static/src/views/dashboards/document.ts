@@ -61,7 +61,13 @@ export type Panel =
     })
   | (QueryPanelBase & { type: "heatmap"; x: string; y: string; value: ChartField })
   | (QueryPanelBase & { type: "table"; columns: ChartField[] })
-  | (QueryPanelBase & { type: "pivot"; rows: ChartField[]; columns: ChartField[]; values: Measure[] })
+  | (QueryPanelBase & {
+      type: "pivot";
+      rows: ChartField[];
+      columns: ChartField[];
+      values: Measure[];
+      totals: boolean;
+    })
   | (PanelBase & { type: "markdown"; text: string; tokens: TokensList | Tokens.Generic[] })
   /** The document says something else here; the service's answer says what. */
   | (PanelBase & { type: "broken" });
@@ -213,7 +219,7 @@ function panelOfKind(kind: PanelKind, raw: Raw, base: PanelBase & { query: strin
         .filter((one) => one !== undefined);
       const rows = fields(raw.rows);
       if (rows.length === 0 || values.length === 0) return undefined;
-      return { ...base, type: "pivot", rows, columns: fields(raw.columns), values };
+      return { ...base, type: "pivot", rows, columns: fields(raw.columns), values, totals: yes(raw.totals) };
     }
     case "markdown":
       return { ...base, type: "markdown", text: text(raw.text), tokens: [] };

@@ -39,7 +39,7 @@ const contentOf = ({ params, queries, panels }: DashboardDoc): string =>
     panels.map((panel) => ({ ...panel, width: 0, height: 0, title: "", description: "", tokens: [] })),
   ]);
 
-/** The editor without YAML: panels and parameters are changed where they are shown. */
+/** The editor without YAML: panels and filters are changed where they are shown. */
 export function Layout(props: Props) {
   const { slug, name, draft } = props;
   const shown = draft.shown.value;
@@ -117,7 +117,7 @@ function Canvas({
         Add text
       </Button>
       <Button icon={<ListFilter />} onClick={() => setDialog({ kind: "param" })}>
-        Add parameter
+        Add filter
       </Button>
       {document.params.length > 0 && (
         <ParamsMenu
@@ -129,7 +129,11 @@ function Canvas({
               );
               yaml.removeParam(doc, param);
             });
-            if (done) toast.done(`Removed the parameter ${param}`, undo);
+            if (done)
+              toast.done(
+                `Removed the filter ${document.params.find(({ name }) => name === param)?.title ?? param}`,
+                undo,
+              );
           }}
         />
       )}

@@ -8,7 +8,7 @@ import type { QueryAnswer, Row, Table } from "../../api/types";
 import { textWith } from "../../boards/add";
 import Builder from "../../boards/builder";
 import type { Known } from "../../boards/builder/change";
-import { type Aggregate, type ChartChoice, isAutomatic, titleOf } from "../../boards/builder/choice";
+import { type Aggregate, type ChartChoice, freeTitle, isAutomatic, titleOf } from "../../boards/builder/choice";
 import { nameFrom, panelOf } from "../../boards/builder/panel";
 import { firstChoice } from "../../boards/builder/pick";
 import { profileRows, profileTable, ran } from "../../boards/builder/profile";
@@ -63,11 +63,12 @@ export function NewPanel({
     table && changed && "table" in changed.source && changed.source.table === table.name ? changed : undefined;
   const base = own ?? (table && known && firstChoice(table.name, known.profile));
   const choice = base && table ? yaml.withParams(base, yaml.paramsOf(value, table.name)) : undefined;
-  const title = typed ?? (choice ? titleOf(choice) : "");
+  const automatic = choice ? freeTitle(titleOf(choice), yaml.panelTitles(value), choice.kind) : "";
+  const title = typed ?? automatic;
   const add = (sql: string) => {
     if (!choice) return;
     try {
-      const made = textWith(text, { choice, sql, title: title.trim() || titleOf(choice), max });
+      const made = textWith(text, { choice, sql, title: title.trim() || automatic, max });
       onAdd(made.text, made.id);
     } catch (thrown) {
       setFailed(asFailure(thrown).message);
@@ -312,7 +313,8 @@ function Editing({ slug, panel, value, filled, start, onClose, onApply }: PanelP
   const [made, setMade] = useState<{ sql: string; max: number | undefined }>();
   const [pending, setPending] = useState(false);
   const changed = JSON.stringify(choice) !== JSON.stringify(start.choice);
-  const shownTitle = typed ?? (changed ? titleOf(choice) : panel.title);
+  const others = useMemo(() => yaml.panelTitles(value).filter((title) => title !== panel.title), [value, panel.title]);
+  const shownTitle = typed ?? (changed ? freeTitle(titleOf(choice), others, choice.kind) : panel.title);
   const query = queryOf(panel);
   const apply = () => {
     const sql = made?.sql ?? "";

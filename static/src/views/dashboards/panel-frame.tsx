@@ -78,11 +78,12 @@ export function PanelFrame({
   return (
     <section
       class={`dash-panel dash-${panel.type} ${place.half ? "narrow" : ""} ${look}`}
-      style={{ "--span": place.span, minHeight: `${height}px` }}
+      style={{ "--span": place.span, order: place.order, minHeight: `${height}px` }}
       aria-labelledby={id}
       aria-busy={busy || (panel.type !== "markdown" && !answer)}
       data-panel={panel.id}
     >
+      <p class="dash-full-title">{document.title}</p>
       <header
         class={
           !tools && panel.type === "markdown" && !panel.title && !panel.description ? "for-readers" : "dash-panel-head"

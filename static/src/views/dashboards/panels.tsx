@@ -111,5 +111,11 @@ export function TablePanel({ panel, result }: { panel: PanelOf<"table">; result:
 }
 
 export const PivotPanel = ({ panel, result }: { panel: PanelOf<"pivot">; result: PanelRows }) => (
-  <Pivot label={panel.title || panel.id} spec={panel} columns={result.columns} rows={rowsOf(result)} />
+  <Pivot
+    label={panel.title || panel.id}
+    spec={panel}
+    columns={result.columns}
+    rows={rowsOf(result)}
+    isCut={result.truncated}
+  />
 );

@@ -1,4 +1,4 @@
-/** Controls of parameters, by type. */
+/** Controls of filters (parameters of the document), by type. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { DayField } from "../../components/day-field";
 import { SelectField, TextField } from "../../components/field";
@@ -190,21 +190,21 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
       {range?.preset !== "all" && (
         <>
           <DayField
-            bare
-            label={`${param.title}, start date`}
+            label="From"
+            aria-label={`${param.title}, from`}
             min={param.min}
             max={param.max}
             value={shown?.start ?? ""}
-            error={half && !half.start ? "Enter a start date." : undefined}
+            error={half && !half.start ? "Enter a first day." : undefined}
             onDay={(day) => set({ start: day })}
           />
           <DayField
-            bare
-            label={`${param.title}, end date`}
+            label="To"
+            aria-label={`${param.title}, to`}
             min={param.min}
             max={param.max}
             value={shown?.end ?? ""}
-            error={half && !half.end ? "Enter an end date." : undefined}
+            error={half && !half.end ? "Enter a last day." : undefined}
             onDay={(day) => set({ end: day })}
           />
         </>

@@ -1,4 +1,4 @@
-/** Adds parameters from columns, and removes them. */
+/** Adds filters of a dashboard (parameters of the document) from columns, and removes them. */
 import { useQuery } from "@tanstack/preact-query";
 import { ListX } from "lucide-preact";
 import { useState } from "preact/hooks";
@@ -12,6 +12,7 @@ import { Dialog } from "../../components/dialog";
 import { SelectField, TextField } from "../../components/field";
 import { Menu } from "../../components/menu";
 import { Note } from "../../components/states";
+import { isNaming, words } from "../../format/naming";
 import { counted } from "../../format/number";
 import { identifier } from "../../format/sql";
 import { familyOf } from "../../format/values";
@@ -19,9 +20,30 @@ import type { Param } from "./document";
 
 const OPTIONS_MAX = 1_000;
 
-/** The kind of parameter for a column. */
+/** The kind of filter for a column. */
 const kindOf = (type: string): ParamUse["kind"] =>
-  /^(?:date|timestamp)/i.test(type) ? "date_range" : familyOf(type) === "number" ? "number" : "select";
+  isTime(type) ? "date_range" : familyOf(type) === "number" ? "number" : "select";
+
+const isTime = (type: string): boolean => /^(?:date|timestamp)/i.test(type);
+
+/** The column that a filter is most likely for: a time, then a category; identifiers come last. */
+export function likelyColumn<C extends { name: string; type: string }>(
+  columns: readonly C[],
+  used: readonly unknown[],
+): C | undefined {
+  const rank = ({ name, type }: C): number =>
+    used.includes(name)
+      ? 5
+      : words(name).some((word) => IDENTIFIERS.has(word)) || isNaming(name, type)
+        ? 4
+        : isTime(type)
+          ? 1
+          : /^(?:string|varchar|bool)/i.test(type)
+            ? 2
+            : 3;
+  return [...columns].sort((a, b) => rank(a) - rank(b))[0];
+}
+const IDENTIFIERS = new Set(["id", "ids", "uuid", "guid", "key", "hash", "email", "url"]);
 
 const USE_LABELS: Record<ParamUse["kind"], string> = {
   date_range: "Viewers choose a range of days.",
@@ -37,10 +59,15 @@ interface Props {
   onClose: () => void;
 }
 
-const namesOf = (value: unknown): string[] => {
+function paramsOf(value: unknown): { name?: unknown; column_hint?: unknown }[] {
   const { params } = (value ?? {}) as { params?: unknown };
-  return Array.isArray(params) ? (params as ({ name?: unknown } | null)[]).map((one) => String(one?.name)) : [];
-};
+  return Array.isArray(params) ? (params as (object | null)[]).map((one) => one ?? {}) : [];
+}
+
+const namesOf = (value: unknown): string[] => paramsOf(value).map(({ name }) => String(name));
+
+/** Columns that have a filter. */
+const hintsOf = (value: unknown): unknown[] => paramsOf(value).flatMap((one) => [one.column_hint, one.name]);
 
 export function ParamDialog({ slug, value, onApply, onClose }: Props) {
   const { data } = useQuery(tablesQuery(slug));
@@ -52,7 +79,7 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
   const [typed, setTyped] = useState<string>();
   const table = tables.find(({ name }) => name === picked) ?? tables[0];
   const columns = table?.schema ?? [];
-  const chosen = columns.find(({ name }) => name === column) ?? columns[0];
+  const chosen = columns.find(({ name }) => name === column) ?? likelyColumn(columns, hintsOf(value));
   const kind = kindOf(chosen?.type ?? "string");
   const charts = table ? yaml.builderQueriesOf(value, table.name).size : 0;
   const title =
@@ -83,13 +110,13 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
   };
   return (
     <Dialog
-      title="Add parameter"
+      title="Add filter"
       onClose={onClose}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button variant="primary" disabled={!chosen} onClick={apply}>
-            Add parameter
+            Add filter
           </Button>
         </>
       }
@@ -123,8 +150,8 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
         {table && (
           <Note tone={charts === 0 ? "warn" : "neutral"}>
             {charts === 0
-              ? `No chart of ${table.name} was made here, so the parameter filters nothing yet. Use it in the SQL of your queries.`
-              : `Filters ${counted(charts, "query", "queries")} of ${table.name}. Queries whose SQL was written by hand don't change.`}
+              ? `No chart of ${table.name} was made here, so the filter changes nothing yet. Use it in the SQL of your queries.`
+              : `Applies to ${counted(charts, "chart")} of ${table.name}. Charts whose SQL was written by hand don't change.`}
           </Note>
         )}
       </div>
@@ -135,7 +162,7 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
 export function ParamsMenu({ params, onRemove }: { params: Param[]; onRemove: (name: string) => void }) {
   return (
     <Menu
-      label="Remove a parameter"
+      label="Remove a filter"
       look="plain"
       button={<ListX />}
       class="icon-only"

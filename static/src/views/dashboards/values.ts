@@ -4,8 +4,9 @@
  * Invariant: a missing parameter has its default, an empty one is null. Written values are read back with the same
  * type.
  */
-import { RANGES } from "../../boards/presets";
-import type { Param, Scalar } from "./document";
+import { DAYS, RANGES } from "../../boards/presets";
+import { written } from "../../format/values";
+import type { Choice, Param, Scalar } from "./document";
 
 export type Chosen = null | Scalar | Scalar[] | { start: string; end: string };
 export type Choices = Record<string, Chosen>;
@@ -88,11 +89,24 @@ export function searchOf(params: Param[], choices: Choices, search = ""): string
   return kept.toString();
 }
 
-/** Short text of a value. */
-export function chosenText(value: unknown): string {
+const days = (from: string, to: string): string => {
+  const [first, last] = [from, to].map((day) => written(day, "date"));
+  return from === to ? (first ?? "") : `${first ?? ""} to ${last ?? ""}`;
+};
+
+/** A value as readers know it: with the labels of its options, days as the locale writes them. */
+export function chosenText(value: unknown, param?: Param, options: Choice[] = []): string {
   if (value === null || value === undefined || value === "") return "any";
-  if (Array.isArray(value)) return value.length > 0 ? value.map((one: unknown) => String(one)).join(" or ") : "any";
-  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return String(value);
+  if (Array.isArray(value))
+    return value.length > 0 ? value.map((one: unknown) => chosenText(one, param, options)).join(" or ") : "any";
+  if (typeof value === "string" && (param?.type === "date" || param?.type === "date_range"))
+    return DAY.test(value) ? written(value, "date") : (RANGES[value] ?? DAYS[value] ?? value);
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") {
+    const known = param?.type === "select" ? (param.options ?? options) : [];
+    return known.find((one) => one.value === value)?.label ?? String(value);
+  }
   const { start = "", end = "", preset } = value as { start?: string; end?: string; preset?: string | null };
-  return preset ? (RANGES[preset] ?? preset) : `${start} to ${end}`;
+  const named = preset ? (RANGES[preset] ?? preset) : undefined;
+  if (named === undefined || preset === "all" || !start) return named ?? days(start, end);
+  return `${named} (${days(start, end)})`;
 }

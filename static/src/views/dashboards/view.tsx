@@ -17,9 +17,12 @@ import "./view.css";
 
 function EditLink({ slug, name, primary }: { slug: string; name: string; primary?: boolean }) {
   return (
-    <Link href={`~${routes.editDashboard(slug, name)}`} class={`button ${primary ? "primary" : "plain"}`}>
+    <Link
+      href={`~${routes.editDashboard(slug, name)}`}
+      class={`button dash-edit-link ${primary ? "primary" : "plain"}`}
+    >
       <Pencil />
-      Edit
+      <span>Edit</span>
     </Link>
   );
 }
@@ -96,6 +99,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
           {data.dataUpdatedAt > 0 && (
             <span class="dim dash-updated">
               <Time at={new Date(data.dataUpdatedAt).toISOString()} />
+              <span class="dash-printed">{new Date(data.dataUpdatedAt).toLocaleString()}</span>
             </span>
           )}
           {hasDraft && (
