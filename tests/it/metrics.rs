@@ -163,11 +163,7 @@ fn worker_metrics_count_jobs_and_rows() {
 fn pipelines_beyond_the_maximum_have_no_metrics_of_their_own() {
     let site = Site::new(Kind::Embedded);
     for (slug, csv) in [("a", "a,b\nx,bad\n"), ("b", "a,b\nx,1\n")] {
-        site.pipeline(
-            slug,
-            &json!({ "columns": [
-            { "name": "a", "type": "string" }, { "name": "b", "type": "int64" }] }),
-        );
+        site.pipeline(slug, &json!({ "rejects": { "max_ratio": 0.0 } }));
         site.put(slug, "in/x.csv", csv);
     }
     let worker = site.worker_with(&[("SVC_METRICS_PIPELINES", "1")]);
