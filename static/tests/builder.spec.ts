@@ -111,7 +111,12 @@ panels:
   await page.mouse.move(from.x + 5, from.y + 5);
   await page.mouse.down();
   await page.mouse.move(to.x + 200, to.y + to.height - 60, { steps: 5 });
+  // While it is dragged, it is shown where it lands.
+  await expect(panel(page, "b")).toHaveClass(/dragged/);
+  const shown = await panel(page, "b").boundingBox();
   await page.mouse.up();
+  await expect(panel(page, "b")).not.toHaveClass(/dragged/);
+  expect(await panel(page, "b").boundingBox()).toEqual(shown);
   await expect.poll(order).toEqual(["a", "c", "b"]);
   const corner = await page.getByRole("button", { name: "Resize Third" }).boundingBox();
   if (!corner) throw new Error("no corner");
@@ -190,6 +195,32 @@ test("a pivot table and a grouped table are made by clicks, with written times a
   const grid = page.getByRole("grid", { name: "Total amount per month by shop (table)" });
   await expect(grid.getByRole("columnheader", { name: "Total amount" })).toBeVisible();
   await expect(grid.getByRole("gridcell", { name: /^[A-Z][a-z]{2} 2\d{3}$/ }).first()).toBeVisible();
+});
+
+test("a panel that is added again gets another title, and a filter is suggested for the time, then for a category", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("build-again", config, { "sales.csv": CSV });
+  for (const title of ["Total amount per day", "Total amount per day (line)"]) {
+    await page.goto("/p/build-again/data/sales?chart=1");
+    await expect(canvas(page)).toBeVisible();
+    await page.getByRole("button", { name: "Add chart to dashboard" }).click();
+    const dialog = page.getByRole("dialog", { name: "Add chart to dashboard" });
+    await expect(dialog.getByLabel("Title of the panel")).toHaveValue(title);
+    await dialog.getByRole("button", { name: "Add panel" }).click();
+    await expect(page.getByRole("heading", { name: title, exact: true })).toBeVisible();
+  }
+  const adding = page.getByRole("dialog", { name: "Add filter" });
+  for (const column of ["day", "shop"]) {
+    await page.getByRole("button", { name: "Add filter" }).click();
+    await expect(adding.getByLabel("Column")).toHaveValue(column);
+    await adding.getByRole("button", { name: "Add filter" }).click();
+    await expect(adding).toBeHidden();
+  }
+  const filters = page.getByRole("group", { name: "Filters" });
+  await expect(filters.getByText("From", { exact: true })).toBeVisible();
+  await expect(filters.getByText("To", { exact: true })).toBeVisible();
 });
 
 test("a range of days filters a chart, and one that can't be read says why", async ({ page, api }) => {

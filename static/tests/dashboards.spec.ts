@@ -71,6 +71,61 @@ test("a dashboard shows all types of panels, and a broken one doesn't affect the
   await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("DATE '2024-02-01'");
 });
 
+test("readers and print see the editor's layout, print has the filters in words, and full screen the title", async ({
+  page,
+  api,
+}) => {
+  const text = everything().replace("compare: previous_period, width: 9", "width: 12");
+  await published(api, "dash-layout", text);
+  const sizes = (id: string) =>
+    panel(page, id).evaluate((node) => node.clientWidth / (node.parentElement?.clientWidth ?? 1));
+  await page.goto("/p/dash-layout/dashboards/all/edit");
+  await drawn(page, "line");
+  const edited = await sizes("kpi");
+  expect(edited).toBeLessThan(0.26);
+  await page.goto("/p/dash-layout/dashboards/all?shop=North&shop=South");
+  await drawn(page, "line");
+  expect(await sizes("kpi")).toBeCloseTo(edited, 1);
+
+  await page.getByRole("button", { name: "Full screen" }).click();
+  await expect(page.locator(":fullscreen > .dash-full-title")).toHaveText("Everything");
+  await page.evaluate(() => document.exitFullscreen());
+  await panel(page, "line").getByRole("button", { name: "More actions for Line" }).click();
+  await page.getByRole("menuitem", { name: "Full screen" }).click();
+  await expect(page.locator(":fullscreen > .dash-full-title")).toHaveText("Everything");
+  await page.evaluate(() => document.exitFullscreen());
+
+  await page.setViewportSize({ width: 760, height: 1_000 });
+  await page.emulateMedia({ media: "print" });
+  const filters = page.getByRole("group", { name: "Filters" });
+  await expect(filters.getByRole("term").first()).toBeVisible();
+  await expect(filters).toContainText("Period: Feb 1, 2024 to Feb 29, 2024");
+  await expect(filters).toContainText("Shop: North or South");
+  for (const control of ["button", "combobox", "textbox"] as const)
+    await expect(filters.getByRole(control)).toHaveCount(0);
+  expect(await sizes("kpi")).toBeCloseTo(edited, 1);
+});
+
+test("on a phone the head scrolls away, and tables show that they scroll sideways", async ({ page, api }) => {
+  const wide = Array.from({ length: 12 }, (_, at) => `amount AS some_long_name_${at}`).join(", ");
+  const text = everything("  - { id: wide, type: table, title: Wide, query: wide, height: 600 }\n").replace(
+    "panels:",
+    `  wide: { sql: "SELECT ${wide} FROM sales" }\npanels:`,
+  );
+  await published(api, "dash-phone", text);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/p/dash-phone/dashboards/all");
+  const grid = panel(page, "wide").locator(".grid");
+  await grid.scrollIntoViewIfNeeded();
+  await expect(grid).toHaveAttribute("data-more", "right");
+  await expect(page.getByRole("button", { name: "Upload" })).not.toBeInViewport();
+  await expect(page.getByRole("navigation", { name: "Pipeline" })).toBeInViewport();
+  await grid.locator(".grid-scroll").evaluate((node) => node.scrollTo({ left: 200 }));
+  await expect(grid).toHaveAttribute("data-more", "left right");
+  await grid.locator(".grid-scroll").evaluate((node) => node.scrollTo({ left: 100_000 }));
+  await expect(grid).toHaveAttribute("data-more", "left");
+});
+
 test("a panel's query opens with the chosen values, and runs immediately", async ({ page, api }) => {
   await published(api, "dash-query", everything());
   await page.goto("/p/dash-query/dashboards/all?shop=North&least=3");

@@ -7,7 +7,11 @@ it.each([
   ["decimal(38,2)", "decimal"],
   ["float64", "number"],
   ["string[]", "list of text"],
-  ["timestamptz", "timestamptz"],
+  ["timestamp", "date and time"],
+  ["timestamptz", "time with zone"],
+  ["timestamp with time zone", "time with zone"],
+  ["boolean", "true or false"],
+  ["date", "date"],
 ])("%s is shown as %s", (type, words) => expect(typeWords(type)).toBe(words));
 
 it.each([

@@ -9,6 +9,9 @@ export function typeWords(type: string): string {
   if (/^decimal/i.test(type)) return "decimal";
   if (/^(float32|float64|float|double|real)$/i.test(type)) return "number";
   if (/^(string|varchar)$/i.test(type)) return "text";
+  if (/^timestamp(tz| with time zone)/i.test(type)) return "time with zone";
+  if (/^timestamp/i.test(type)) return "date and time";
+  if (/^bool(ean)?$/i.test(type)) return "true or false";
   return type.toLowerCase();
 }
 

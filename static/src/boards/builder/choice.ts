@@ -110,7 +110,7 @@ export const AGGREGATES: Record<Aggregate, string> = {
   min: "Minimum of",
   max: "Maximum of",
   distinct: "Distinct values of",
-  none: "Unaggregated values",
+  none: "Values as they are",
 };
 
 const PREFIX: Record<Aggregate, string> = {

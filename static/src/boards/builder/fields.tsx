@@ -125,7 +125,7 @@ function Measure({ choice, known, onChange }: Props) {
 }
 
 const AXIS_LABELS: Partial<Record<Kind, string>> = { pie: "Slices", table: "Group by", pivot: "Rows" };
-const SPLIT_SHOWN: Partial<Record<Kind, string>> = { heatmap: "Show of Y", pivot: "Show of columns" };
+const SPLIT_SHOWN: Partial<Record<Kind, string>> = { heatmap: "Show in Y", pivot: "Show in columns" };
 const SPLIT_LABELS: Partial<Record<Kind, string>> = { heatmap: "Y axis", pivot: "Columns" };
 
 /** Fields that make up a chart. */
@@ -169,7 +169,7 @@ export function Fields({ choice, known, onChange }: Props) {
         />
       )}
       {isGrouped && kind !== "scatter" && aggregate !== "none" && kind !== "pie" && (
-        <TopValues label={SPLIT_SHOWN[kind] ?? "Show of split"} of="split" choice={choice} onChange={onChange} />
+        <TopValues label={SPLIT_SHOWN[kind] ?? "Show in split"} of="split" choice={choice} onChange={onChange} />
       )}
       {isGrouped &&
         by &&
