@@ -2,6 +2,9 @@ import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 import "./side-scroll.css";
 
+/** As far as handles and borders reach over an edge. */
+const SLACK_PX = 8;
+
 /** Marks on `box` on which sides the scroller has more, so that wide tables don't look cut. */
 export function useSideScroll(box: RefObject<HTMLElement>, scroller: RefObject<HTMLElement>): void {
   useEffect(() => {
@@ -9,7 +12,7 @@ export function useSideScroll(box: RefObject<HTMLElement>, scroller: RefObject<H
     if (!marked || !node) return undefined;
     const look = () => {
       const right = node.scrollWidth - node.clientWidth - node.scrollLeft;
-      const more = [node.scrollLeft > 1 ? "left" : "", right > 1 ? "right" : ""].join(" ").trim();
+      const more = [node.scrollLeft > SLACK_PX ? "left" : "", right > SLACK_PX ? "right" : ""].join(" ").trim();
       if (marked.dataset.more !== more) marked.dataset.more = more;
     };
     const observer = new ResizeObserver(look);
