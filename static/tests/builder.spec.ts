@@ -177,7 +177,10 @@ test("a pivot table and a grouped table are made by clicks, with written times a
   await page.getByLabel("Time unit").selectOption("Month");
   await page.getByLabel("Columns", { exact: true }).selectOption("shop");
   const shown = page.getByRole("region", { name: "Total amount per month by shop (pivot table), scrolls" });
+  await expect(shown.getByRole("columnheader")).toHaveText(["month", "North", "South", "West", "Total"]);
+  await page.getByLabel("Totals").selectOption("None");
   await expect(shown.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
+  await page.getByLabel("Totals").selectOption("Of rows and columns");
   await expect(shown.getByRole("rowheader").first()).toHaveText(/^[A-Z][a-z]{2} 2\d{3}$/);
   await expectAccessible(page);
   await page.getByRole("button", { name: "Add chart to dashboard" }).click();
@@ -186,7 +189,14 @@ test("a pivot table and a grouped table are made by clicks, with written times a
   await adding.getByRole("button", { name: "Add panel" }).click();
   await expect(page).toHaveURL(/\/edit$/);
   const made = page.getByRole("region", { name: "Total amount per month by shop (pivot table), scrolls" });
-  await expect(made.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
+  await expect(made.getByRole("columnheader")).toHaveText(["month", "North", "South", "West", "Total"]);
+  const cells = await made.getByRole("row").nth(1).getByRole("cell").allTextContents();
+  const [total = 0, ...parts] = cells.map((text) => Number(text.replace(/[^\d.-]/g, ""))).reverse();
+  expect(total).toBeGreaterThan(0);
+  expect(total).toBeCloseTo(
+    parts.reduce((sum, one) => sum + one, 0),
+    2,
+  );
 
   await page.getByRole("button", { name: "Edit Total amount per month by shop (pivot table)" }).click();
   const dialog = page.getByRole("dialog", { name: "Edit Total amount per month by shop (pivot table)" });

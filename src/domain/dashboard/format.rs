@@ -49,6 +49,8 @@ pub enum Format {
     Time,
     /// A month with its year.
     Month,
+    /// A quarter with its year: `Q3 2025`.
+    Quarter,
     /// A year.
     Year,
 }

@@ -219,6 +219,9 @@ panels! {
         /// The aggregates.
         #[schemars(length(min = 1, max = 16))]
         values: Vec<PivotMeasure>,
+        /// Whether a row and a column have the totals of measures that add up: sums and counts.
+        #[serde(default)]
+        totals: bool,
     }
     /// A text.
     Markdown => MarkdownPanel {

@@ -199,7 +199,7 @@ export function addPanel(document: Document, panel: Record<string, unknown>, que
 /** Names that the builder sets; others of a panel stay. */
 const BUILT = [
   ...["type", "title", "query", "x", "y", "series", "stacked", "horizontal"],
-  ...["value", "rows", "columns", "values"],
+  ...["value", "rows", "columns", "values", "totals"],
 ];
 /** Names that panels of all types have. */
 const SHARED = ["id", "description", "width", "height"];

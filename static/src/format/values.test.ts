@@ -18,6 +18,7 @@ describe("formats", () => {
     [1200, "duration_ms", "int64", "1.2 s"],
     ["2013-07-01", "date", "date", "Jul 1, 2013"],
     ["2013-07-01T00:00:00", "month", "timestamp", "Jul 2013"],
+    ["2013-07-01T00:00:00", "quarter", "timestamp", "Q3 2013"],
     ["2013-07-01T23:30:00", "year", "timestamp", "2013"],
     [2013, "year", "int32", "2013"],
     [2013, "text", "int32", "2013"],

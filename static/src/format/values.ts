@@ -88,7 +88,7 @@ const TIME_FORMATS: Record<string, Intl.DateTimeFormat> = {
   year: days({ year: "numeric" }),
 };
 
-/** A time on an axis in a named format, or as a quarter. */
+/** A time in a named format. */
 export const timeWritten = (ms: number, format: string): string =>
   format === "quarter" ? quarterWritten(ms) : ((TIME_FORMATS[format] ?? TIME_FORMATS.date)?.format(ms) ?? "");
 
@@ -117,10 +117,9 @@ export function written(value: Cell | undefined, format: string | undefined, typ
   const named = format ?? byType(type);
   if (named === "text") return plain(value);
   if (named === "year" && familyOf(type) !== "time") return plain(value);
-  const time = TIME_FORMATS[named];
-  if (time) {
+  if (named in TIME_FORMATS || named === "quarter") {
     const ms = instant(value);
-    return ms === null ? plain(value) : time.format(ms);
+    return ms === null ? plain(value) : timeWritten(ms, named);
   }
   const number = numeric(value);
   if (number === null) return plain(value);

@@ -262,12 +262,15 @@ describe("chart as a panel", () => {
       rows: [{ field: "month", format: "month" }],
       columns: ["region"],
       values: [{ field: "revenue", format: "decimal2", aggregate: "sum" }],
+      totals: true,
       width: 12,
     });
-    const averages = withAggregate(choice, "avg", known);
-    expect(panelOf(averages, { id: "a", title: "T", query: "q", width: 12 })).toMatchObject({
-      values: [{ field: "average_revenue", aggregate: "first" }],
-    });
+    const fields = { id: "a", title: "T", query: "q", width: 12 };
+    expect(panelOf({ ...choice, totals: false }, fields)).not.toHaveProperty("totals");
+    // Averages don't add up.
+    const averages = panelOf(withAggregate(choice, "avg", known), fields);
+    expect(averages).toMatchObject({ values: [{ field: "average_revenue", aggregate: "first" }] });
+    expect(averages).not.toHaveProperty("totals");
   });
   it("is a table whose groups and measure have titles and formats, or all columns of the rows", () => {
     const table = withKind(revenue, "table", known);

@@ -125,11 +125,12 @@ export function withKind(choice: ChartChoice, kind: Kind, known: Known): ChartCh
   if (kind === "number" || kind === "table") return left;
   const along = left.by ? left : withBy(left, defaultBy(known)?.name ?? "", known);
   if (kind === "pie") return without({ ...along, kind }, "split", "more");
-  if ((kind !== "heatmap" && kind !== "pivot") || along.split) return { ...along, kind };
+  const totals = kind === "pivot" && choice.kind !== "pivot" ? { totals: true } : {};
+  if ((kind !== "heatmap" && kind !== "pivot") || along.split) return { ...along, ...totals, kind };
   const other = [...categoriesOf(profile), ...timesOf(profile), ...columns].find(
     ({ name }) => name !== along.by?.column,
   );
-  const done = { ...withSplit(along, other?.name ?? "", known), kind };
+  const done = { ...withSplit(along, other?.name ?? "", known), ...totals, kind };
   return kind === "pivot" ? without(done, "more") : done;
 }
 

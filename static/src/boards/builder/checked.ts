@@ -75,6 +75,7 @@ export function choiceOf(value: unknown): ChartChoice | undefined {
   if (by) optional.by = by;
   if (split) optional.split = split;
   if (others === false) optional.others = false;
+  if (value.totals === true) optional.totals = true;
   if (sort === "value" || sort === "ascending" || sort === "name") optional.sort = sort;
   if (isKey(format, FORMATS)) optional.format = format;
   const [filters, params] = [list(value.filters, filter), list(value.params, param)];

@@ -51,6 +51,8 @@ export interface ChartChoice {
   filters?: (Filter & { type: string })[];
   sort?: "value" | "ascending" | "name";
   params?: ParamUse[];
+  /** Totals of a pivot table. */
+  totals?: boolean;
   /** Number format of the measure; else chosen by name and type. */
   format?: string;
 }
@@ -270,7 +272,7 @@ const GRAIN_FORMATS: Record<Grain, string> = {
   day: "date",
   week: "date",
   month: "month",
-  quarter: "month",
+  quarter: "quarter",
   year: "year",
 };
 
@@ -291,11 +293,11 @@ export function columnsOf(choice: ChartChoice, format?: string): ChartField[] | 
 
 /** How a pivot table lays out the result. */
 export function pivotOf(choice: ChartChoice, format?: string): PivotSpec | undefined {
-  const { kind, by, split, aggregate } = choice;
+  const { kind, by, split } = choice;
   if (kind !== "pivot" || !by) return undefined;
   const names = namesOf(choice);
   // A query that groups has one row a cell, so the first is the value.
-  const summed = aggregate === "sum" || aggregate === "count" || aggregate === "none";
+  const summed = addsUp(choice);
   return {
     rows: [grouping(names.by ?? by.column, by)],
     columns: split ? [grouping(names.split ?? split.column, split)] : [],
@@ -305,8 +307,13 @@ export function pivotOf(choice: ChartChoice, format?: string): PivotSpec | undef
         aggregate: summed ? "sum" : "first",
       },
     ],
+    ...(choice.totals && summed ? { totals: true } : {}),
   };
 }
+
+/** Whether the measure of a group is the sum of its parts'. */
+export const addsUp = ({ aggregate }: ChartChoice): boolean =>
+  aggregate === "sum" || aggregate === "count" || aggregate === "none";
 
 /** How the result is drawn; undefined for tables and numbers. `format`: of the measure. */
 export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefined {

@@ -1,6 +1,7 @@
 import { SelectField } from "../../components/field";
 import { isNumeric } from "../../format/values";
 import {
+  addsUp,
   AGGREGATES,
   type Aggregate,
   type ChartChoice,
@@ -184,6 +185,21 @@ export function Fields({ choice, known, onChange }: Props) {
             onPick={(sort) => onChange({ ...choice, sort: sort as keyof typeof SORTS })}
           />
         )}
+      {kind === "pivot" && addsUp(choice) && (
+        <Choice
+          label="Totals"
+          value={choice.totals ? "shown" : ""}
+          options={[
+            ["", "None"],
+            ["shown", "Of rows and columns"],
+          ]}
+          onPick={(shown) => {
+            const next = { ...choice };
+            delete next.totals;
+            onChange(shown ? { ...next, totals: true } : next);
+          }}
+        />
+      )}
       {!isRows && kind !== "scatter" && (
         <Choice
           label="Format"

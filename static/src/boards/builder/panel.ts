@@ -52,9 +52,17 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
       return { ...start, type: "table", ...(columns ? { columns: columns.map(shortField) } : {}), ...size };
     }
     case "pivot": {
-      const { rows = [], columns = [], values = [] } = pivotOf(choice, format) ?? {};
+      const { rows = [], columns = [], values = [], totals } = pivotOf(choice, format) ?? {};
       const across = columns.length > 0 ? { columns: columns.map(shortField) } : {};
-      return { ...start, type: "pivot", rows: rows.map(shortField), ...across, values, ...size };
+      return {
+        ...start,
+        type: "pivot",
+        rows: rows.map(shortField),
+        ...across,
+        values,
+        ...(totals ? { totals } : {}),
+        ...size,
+      };
     }
     case "pie":
       return { ...start, type: "pie", x, y: measure, ...size };
