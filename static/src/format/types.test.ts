@@ -20,5 +20,5 @@ it.each([
   ["string", "text (string)"],
   ["float64", "number (float64)"],
   ["date", "date"],
-  ["timestamptz", "timestamptz"],
+  ["timestamptz", "time with zone (timestamptz)"],
 ])("%s is offered as %s", (type, words) => expect(typeWithName(type)).toBe(words));
