@@ -103,7 +103,7 @@ impl Format {
             | Self::Bytes
             | Self::DurationS
             | Self::DurationMs => Some(ValueClass::Number),
-            Self::Date | Self::Datetime | Self::Time | Self::Month => Some(ValueClass::Time),
+            Self::Date | Self::Datetime | Self::Time | Self::Month | Self::Quarter => Some(ValueClass::Time),
         }
     }
 }
