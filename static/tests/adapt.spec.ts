@@ -90,6 +90,16 @@ test("one bad file of several is left out, and the others are loaded", async ({ 
   expect(stored.mappings[0]?.files).toEqual(["sales/*.csv", "!sales/bad [[]1[]].csv"]);
   // It isn't reported as forgotten.
   await expect(page.locator(".overview-sentence")).toContainText("up to date with 2 files", SLOW);
+
+  // It can be loaded, or deleted, later.
+  await api.upload("pipelines/adapt-out/sales/bad [1].csv", "id,price\n8,9\n");
+  await page.goto("/p/adapt-out/data/sales?tab=sources");
+  const row = page.getByRole("row", { name: /bad \[1\]\.csv/ });
+  await expect(row).toContainText("left out");
+  await row.getByRole("button", { name: "Load it" }).click();
+  await expect.poll(() => rowsOf(api, "adapt-out"), SLOW).toBe(4);
+  const again = await api.get<{ mappings: { files: string[] }[] }>("/api/p/adapt-out/config");
+  expect(again.mappings[0]?.files).toEqual(["sales/*.csv"]);
 });
 
 test("a failed run is named before the config that it couldn't apply, and the new column of its file starts ticked", async ({

@@ -162,6 +162,46 @@ test("a new month in another format goes into its table, and is read in its own"
   await expect(next).not.toContainText("another format");
 });
 
+test("a file in UTF-8 isn't read as the letters of its table's encoding, nor the other way round", async ({
+  page,
+  api,
+}) => {
+  const table = (encoding: string) => ({
+    version: 1,
+    mappings: [{ ...config.mappings[0], csv: { encoding, null_values: ["", "N/A"] } }],
+  });
+  const text = (letters: string) => `id,note\n1,${letters}\n2,N/A\n`;
+  const old = Buffer.from(text("Café"), "latin1");
+  const cases = [
+    { slug: "in-old", encoding: "windows-1252", stored: old, file: Buffer.from(text("Décor")) },
+    { slug: "in-new", encoding: "utf-8", stored: Buffer.from(text("Décor")), file: old },
+  ];
+  for (const { slug, encoding, stored, file } of cases) {
+    await api.post("/api/pipelines", { slug, template: "blank" });
+    await api.put(`/api/p/${slug}/config`, table(encoding));
+    await api.upload(`pipelines/${slug}/orders/a.csv`, stored);
+    await api.run(slug);
+    await page.goto(`/p/${slug}`);
+    const chooser = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
+    await (await chooser).setFiles([{ name: "b.csv", mimeType: "text/csv", buffer: file }]);
+    const dialog = page.getByRole("dialog", { name: "Add b.csv" });
+    await expect(dialog).toContainText("b.csv has the columns of orders in another format.", SLOW);
+    await dialog.getByRole("button", { name: "Upload" }).click();
+    await expect.poll(() => rowsOf(page, slug, "orders"), SLOW).toBe(4);
+    const sql = "SELECT DISTINCT note FROM orders WHERE note IS NOT NULL ORDER BY note";
+    const answer = await api.post<{ rows: string[][] }>(`/api/p/${slug}/query`, { sql });
+    expect(answer.rows.flat()).toEqual(["Café", "Décor"]);
+  }
+});
+
+test("empty files of a drop are left out, and the others are added", async ({ page }) => {
+  await page.goto("/new");
+  await drop(page, { "empty.csv": "", "full.csv": csv(0, 3) });
+  await expect(page.getByText("Not added: empty.csv is empty")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Create pipeline" })).toBeEnabled(SLOW);
+});
+
 test("an empty file isn't sent, and one with other columns is said not to fit the table", async ({ page, api }) => {
   await api.pipeline("in-foreign", config, { "orders/a.csv": csv(0, 3) });
   await page.goto("/p/in-foreign");

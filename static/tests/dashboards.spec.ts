@@ -104,6 +104,14 @@ test("readers and print see the editor's layout, print has the filters in words,
   for (const control of ["button", "combobox", "textbox"] as const)
     await expect(filters.getByRole(control)).toHaveCount(0);
   expect(await sizes("kpi")).toBeCloseTo(edited, 1);
+  // Charts are scaled to the paper, however wide the screen is.
+  for (const id of ["line", "bar"]) {
+    const right = async (selector: string) => {
+      const box = await page.locator(`[data-panel="${id}"] ${selector}`).first().boundingBox();
+      return (box?.x ?? 0) + (box?.width ?? Number.POSITIVE_INFINITY);
+    };
+    expect(await right("canvas")).toBeLessThanOrEqual((await right(".dash-panel-body")) + 1);
+  }
 });
 
 test("on a phone the head scrolls away, and tables show that they scroll sideways", async ({ page, api }) => {

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::confirm::FileCheck;
 use super::join::{
-    Agreement, FileSample, ROUNDS_MAX, Sampled, agreement, check_file, file_name, join, join_evidence, joined_setting,
-    recount_nulls, set_csv, wider, with_file_counts,
+    Agreement, FileSample, ROUNDS_MAX, Sampled, agreement, check_file, file_name, has_same_encoding,
+    is_of_any_encoding, join, join_evidence, joined_setting, recount_nulls, set_csv, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
@@ -173,13 +173,21 @@ fn named_after(first: &Sampled, proposal: Proposal) -> Proposal {
     Proposal { key, table, files, ..proposal }
 }
 
-/// The positions of the files of each format; the largest group first. The first file of a group has a dialect that reads
-/// all of them.
+/// The positions of the files of each format; the largest group first, of equal ones that of the first file. The first file of a
+/// group has a dialect that reads all of them.
 fn group(all: &[&Sampled], deadline: Instant) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    'files: for (at, file) in all.iter().enumerate() {
+    // Files that any encoding reads come last, so that they don't bring two encodings together. They join those in UTF-8
+    // first: another encoding would not fail on UTF-8 in the rest of them.
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&at| (is_of_any_encoding(all[at]), all[at].proposal.csv.get("encoding").is_some()));
+    'files: for at in order {
+        let file = all[at];
         for group in &mut groups {
             let first = all[group[0]];
+            if !group.iter().all(|&member| has_same_encoding(all[member], file)) {
+                continue;
+            }
             match agreement(first, file) {
                 Agreement::Same => group.push(at),
                 Agreement::Different => continue,
@@ -193,7 +201,7 @@ fn group(all: &[&Sampled], deadline: Instant) -> Vec<Vec<usize>> {
         }
         groups.push(vec![at]);
     }
-    groups.sort_by_key(|group| Reverse(group.len()));
+    groups.sort_by_key(|group| (Reverse(group.len()), group.iter().min().copied()));
     groups
 }
 

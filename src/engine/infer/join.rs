@@ -390,15 +390,20 @@ pub(super) fn agreement(one: &Sampled, other: &Sampled) -> Agreement {
 }
 
 /// Whether one encoding reads both files. UTF-8 without a byte order mark is read by another encoding only if it is ASCII.
-fn has_same_encoding(one: &Sampled, other: &Sampled) -> bool {
-    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+pub(super) fn has_same_encoding(one: &Sampled, other: &Sampled) -> bool {
     let label = |file: &Sampled| file.proposal.csv.get("encoding").and_then(Value::as_str).map(str::to_owned);
-    let is_safe = |file: &Sampled| file.head.bytes().is_ascii() || file.head.bytes().starts_with(BYTE_ORDER_MARK);
     match (label(one), label(other)) {
-        (Some(label), None) => label.starts_with("utf-16") || is_safe(other),
-        (None, Some(label)) => label.starts_with("utf-16") || is_safe(one),
+        (Some(label), None) => label.starts_with("utf-16") || is_of_any_encoding(other),
+        (None, Some(label)) => label.starts_with("utf-16") || is_of_any_encoding(one),
         _ => true,
     }
+}
+
+/// Whether a file in UTF-8 is read as such whatever the encoding is set to.
+pub(super) fn is_of_any_encoding(file: &Sampled) -> bool {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    let bytes = file.head.bytes();
+    file.proposal.csv.get("encoding").is_none() && (bytes.is_ascii() || bytes.starts_with(BYTE_ORDER_MARK))
 }
 
 /// Sets the dialect in both of its forms.

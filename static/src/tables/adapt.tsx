@@ -166,7 +166,7 @@ const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 export function leftOutText(names: readonly string[], rows: number, others: number): string {
   const [stay, them] = names.length === 1 ? ["stays", "it"] : ["stay", "them"];
   const lost = rows > 0 ? counted(rows, "row") : "their rows";
-  return `${names.join(", ")} ${stay} in the lake, but ${lost} won't be in the table. A run reads the other ${counted(others, "file")}. To load ${them} later, remove the entry that starts with ! from files in the config.`;
+  return `${names.join(", ")} ${stay} in the lake, but ${lost} won't be in the table. A run reads the other ${counted(others, "file")}. Sources of the table lists ${them}, to load or delete ${them} later.`;
 }
 
 /** The files that the stored config doesn't fit, with the reason. */
@@ -322,6 +322,11 @@ function Comparison(props: ComparisonProps) {
           )}
           {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
             <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
+          )}
+          {checked && now && checked.rejected > now.rejected && (
+            <Note tone="bad">
+              With these changes, {counted(checked.rejected, "row")} would be rejected instead of {count(now.rejected)}.
+            </Note>
           )}
           {harmed.length > 0 && !othersAfter.stale && (
             <Note tone="bad">

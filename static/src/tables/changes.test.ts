@@ -229,6 +229,13 @@ describe("a file of another format", () => {
     ]);
   });
 
+  it("keeps what means null in the table", () => {
+    const given = { ...table, csv: { encoding: "windows-1252", null_values: ["", "N/A"], trim: true } };
+    const [change] = ownFormats(given, files({ null_values: ["", "-"] }), misfits.slice(0, 1), "pipelines/p/");
+    const variants = change?.apply(given).variants as { csv: unknown }[];
+    expect(variants[0]?.csv).toEqual({ null_values: ["", "N/A", "-"], trim: true });
+  });
+
   it("is told apart from others of the same choice", () => {
     const variant = { keys: ["pipelines/p/t/c.csv"], csv: { delimiter: "|" }, columns: [{ name: "day" }] } as never;
     const [change, ...others] = ownFormats(table, files({}, { variants: [variant] }), misfits, "pipelines/p/");

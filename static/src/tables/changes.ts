@@ -374,7 +374,7 @@ export function ownFormats(
     if (first === undefined) return [];
     const now = csvOfFile(mapping, first);
     const given = isDialect(now) ? now : {};
-    const csv = isOtherFormat(found, given) ? found : given;
+    const csv = isOtherFormat(found, given) ? withValuesOf(given, found) : given;
     const names = files.map((file) => file.slice(file.lastIndexOf("/") + 1));
     const change: MappingChange = {
       id: `format of ${first}`,
@@ -389,6 +389,16 @@ export function ownFormats(
     };
     return [change];
   });
+}
+
+/** Settings about values, which a table's files share whatever their format is. */
+const OF_VALUES = ["true_values", "false_values", "quoted_nulls", "trim"];
+
+/** The dialect of a file, with the table's texts that mean null, and its other settings about values. */
+function withValuesOf(given: Dialect, found: Dialect): Dialect {
+  const own = Object.fromEntries(Object.entries(given).filter(([item]) => OF_VALUES.includes(item)));
+  const nulls = [...new Set([...list(given.null_values), ...list(found.null_values)])];
+  return { ...own, ...found, ...(nulls.length > 0 ? { null_values: nulls } : {}) };
 }
 
 /** `comma-separated, UTF-8, with header, day as DD/MM/YYYY`. */

@@ -2,6 +2,7 @@
 import type { Previewed } from "../api/types";
 import { MessageText } from "../components/message-text";
 import { count, counted } from "../format/number";
+import { rejectWords } from "../format/reject";
 
 export type Reject = NonNullable<Previewed["rejects"]>[number];
 
@@ -64,7 +65,7 @@ export function RejectedRows({ checked: { rejects, rejected, read, files } }: { 
             </tr>
           </thead>
           <tbody>
-            {rejects.map(({ file, piece, line, column, value, message, raw, byte_offset }) => (
+            {rejects.map(({ file, piece, line, column, value, reason, message, raw, byte_offset }) => (
               <tr key={`${file}/${piece}/${byte_offset}`}>
                 {files > 1 && <td>{file}</td>}
                 <td class="num" data-label="Line">
@@ -74,8 +75,8 @@ export function RejectedRows({ checked: { rejects, rejected, read, files } }: { 
                 <td class="whole" data-label="Value">
                   {value === null ? <span class="dim">–</span> : <code>{value}</code>}
                 </td>
-                <td class="whole">
-                  <MessageText text={message} />
+                <td class="whole" title={message}>
+                  <MessageText text={rejectWords({ reason, value, message })} />
                 </td>
                 <td class="whole" data-label="Original row">
                   <code>{raw}</code>
@@ -84,6 +85,9 @@ export function RejectedRows({ checked: { rejects, rejected, read, files } }: { 
             ))}
           </tbody>
         </table>
+        {rejected > rejects.length && (
+          <p class="dim">and {counted(rejected - rejects.length, "more row", "more rows")}</p>
+        )}
       </div>
     </>
   );

@@ -4,12 +4,12 @@ import type { Inferred } from "../api/types";
 import { split } from "../format/delimited";
 import { readHead } from "../uploads/file-head";
 import { csvOf } from "../uploads/parts";
-import { firstLines } from "../uploads/sample";
+import { firstLines, type FileStart } from "../uploads/sample";
 import type { KeyedPart } from "../uploads/send";
 import { csvOfSample, inferSamples, release, stage, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, ownFormats } from "./changes";
-import { formatText, isDialect, itemOf } from "./dialect";
+import { formatText, isDialect, itemOf, type Dialect } from "./dialect";
 
 /** Files of one upload that get formats of their own. */
 const FILES_MAX = 10;
@@ -27,9 +27,15 @@ async function fitOf(file: File, place: string, mapping: StoredMapping): Promise
   const headers = headersOfTable(mapping);
   const known = (names: readonly string[]) => names.filter((name) => headers.has(name.trim().toLowerCase())).length;
   const { header = [] } = readHead(start.lines);
-  if (known(cells) > 0) return "reads";
+  if (known(cells) > 0) return isOfOtherEncoding(start, dialect) ? "odd" : "reads";
   if (known(header) > 0) return known(header) * 2 >= header.length ? "odd" : "reads";
   return header.length > 1 && headers.size > 0 ? "foreign" : "reads";
+}
+
+/** Whether it would be read as other letters, or fail the run. */
+function isOfOtherEncoding({ encoding, isOfAny }: FileStart, dialect: Dialect): boolean {
+  const set = String(itemOf(dialect, "encoding")).toLowerCase();
+  return !isOfAny && (encoding === "utf-8") !== (set === "utf-8");
 }
 
 /** Files that the config doesn't read as they are. */

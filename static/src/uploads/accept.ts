@@ -99,6 +99,10 @@ export async function take(taken: CollectedFiles): Promise<File[]> {
   if (documents.length > 0) toast.done(`Not added, since not data: ${namesOf(documents)}`);
   const others = found.filter((file) => !csvs.includes(file) && !documents.includes(file));
   const { kept, problems } = await withoutForeign(csvs, (file) => file);
-  reportRefused([...problems, ...others.map(({ name }) => adviceFor(name))], kept.length > 0);
-  return kept;
+  // A single one is taken, and where it goes says why it isn't sent.
+  const filled = kept.filter(({ size }) => size > 0);
+  const empty = filled.length > 0 ? kept.filter(({ size }) => size === 0) : [];
+  const unfilled = empty.map(({ name }) => `${name} is empty`);
+  reportRefused([...problems, ...unfilled, ...others.map(({ name }) => adviceFor(name))], kept.length > 0);
+  return filled.length > 0 ? filled : kept;
 }

@@ -25,7 +25,7 @@ export async function filesIn(entries: Selected[], signal?: AbortSignal): Promis
 }
 
 /** The file with a key; undefined if there is none. Of keys that begin with it, it is the first. */
-async function fileOf(key: string, signal?: AbortSignal): Promise<LakeFile | undefined> {
+export async function fileOf(key: string, signal?: AbortSignal): Promise<LakeFile | undefined> {
   const query = { prefix: key, limit: 1 };
   const level = await ask(api.GET("/api/lake", { params: { query }, ...(signal ? { signal } : {}) }));
   return level.files.find((file) => file.key === key);

@@ -48,6 +48,12 @@ function patternOf(glob: string): RegExp {
 /** A glob that matches this key alone. */
 export const exactGlob = (key: string): string => key.replace(/[*?[\]{}]/g, "[$&]").replaceAll("!", "{!}");
 
+/** The key of a glob of one key; undefined for others. */
+export function keyOfExact(glob: string): string | undefined {
+  const key = glob.replace(/\[([*?[\]{}])\]/g, "$1").replaceAll("{!}", "!");
+  return exactGlob(key) === glob ? key : undefined;
+}
+
 /** Whether a glob names files that are left out. */
 export const leavesOut = (glob: string): boolean => glob.startsWith("!");
 

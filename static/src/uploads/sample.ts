@@ -92,6 +92,8 @@ const HEAD_LINES_MAX = 40;
 export interface FileStart {
   lines: string[];
   encoding: string;
+  /** Whether any encoding reads it: it is ASCII, or has a byte order mark. */
+  isOfAny: boolean;
 }
 
 /** Undefined if only the service can read the file. */
@@ -103,7 +105,8 @@ export async function firstLines(file: File): Promise<FileStart | undefined> {
     const head = await start(plain, HEAD_BYTES_MAX);
     const encoding = encodingOf(head.bytes);
     const text = new TextDecoder(encoding).decode(head.bytes);
-    return { lines: text.split(/\r\n|\n|\r/, HEAD_LINES_MAX), encoding };
+    const isOfAny = markOf(head.bytes) !== undefined || head.bytes.every((byte) => byte < 0x80);
+    return { lines: text.split(/\r\n|\n|\r/, HEAD_LINES_MAX), encoding, isOfAny };
   } catch {
     return undefined;
   }
@@ -120,4 +123,11 @@ function encodingOf(bytes: Uint8Array): string {
   } catch {
     return "windows-1252";
   }
+}
+
+/** The encoding that a byte order mark names; undefined without one. */
+export function markOf([a, b, c]: Uint8Array): string | undefined {
+  if (a === 0xff && b === 0xfe) return "utf-16le";
+  if (a === 0xfe && b === 0xff) return "utf-16be";
+  return a === 0xef && b === 0xbb && c === 0xbf ? "utf-8" : undefined;
 }

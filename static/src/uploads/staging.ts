@@ -13,7 +13,7 @@ import { uploadOnce } from "./upload-once";
 import { nameOf, pipelineOf } from "./keys";
 import { headOf, shapeOf } from "./parts";
 import { compressionOf, stemOf } from "./source-names";
-import { SAMPLE_BYTES_MAX, sampleOf, sampleOfStream, type Sample } from "./sample";
+import { markOf, SAMPLE_BYTES_MAX, sampleOf, sampleOfStream, type Sample } from "./sample";
 
 /** Heartbeat interval of an open page; silent pages are gone. */
 const PAGE_HEARTBEAT_MS = 30_000;
@@ -53,13 +53,6 @@ export interface Staged {
   ours: boolean;
   /** The encoding that its byte order mark names. */
   mark?: string | undefined;
-}
-
-/** The encoding that a byte order mark names; undefined without one. */
-export function markOf([a, b, c]: Uint8Array): string | undefined {
-  if (a === 0xff && b === 0xfe) return "utf-16le";
-  if (a === 0xfe && b === 0xff) return "utf-16be";
-  return a === 0xef && b === 0xbb && c === 0xbf ? "utf-8" : undefined;
 }
 
 /** Maximum number of files of which each is sampled, if their samples together are within the limit. */

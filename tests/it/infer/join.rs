@@ -192,6 +192,42 @@ fn encodings_of_files_are_told_apart_by_their_letters() {
 }
 
 #[test]
+fn files_that_any_encoding_reads_bring_no_two_encodings_together() {
+    let text = "id,city\n1,Köln am Rhein\n2,Weißwasser\n3,Süd\n";
+    let files = [
+        ("ascii", b"id,city\n6,Ulm\n7,Bonn\n".to_vec()),
+        ("marked", format!("\u{feff}{text}").into_bytes()),
+        ("utf8", text.as_bytes().to_vec()),
+        ("old", encoding_rs::WINDOWS_1252.encode(text).0.into_owned()),
+    ];
+    for mut order in 0..24_usize {
+        let (mut left, mut keys) = (files.to_vec(), Vec::new());
+        let store = MemoryStore::new();
+        for among in (1..=files.len()).rev() {
+            let (name, bytes) = left.remove(order % among);
+            order /= among;
+            // The order of keys is that of the files.
+            let key = format!("pipelines/x/{}.csv", keys.len());
+            store.put(Bucket::Lake, &key, &bytes, &WriteOptions::default()).unwrap();
+            keys.push((key, name));
+        }
+        let names: Vec<&str> = keys.iter().map(|(key, _)| key.as_str()).collect();
+        let proposal = infer_all(&store, &names, &GENEROUS_LIMITS).unwrap().proposal;
+        let encodings: Vec<(&str, Option<&str>)> = keys
+            .iter()
+            .map(|(key, name)| {
+                let variant = proposal.variants.iter().find(|variant| variant.keys.contains(key));
+                (*name, variant.map_or(&proposal.csv, |variant| &variant.csv)["encoding"].as_str())
+            })
+            .collect();
+        for (name, encoding) in &encodings {
+            let expected = if *name == "old" { Some("windows-1252") } else { None };
+            assert_eq!(*encoding, expected, "{name} of {encodings:?}");
+        }
+    }
+}
+
+#[test]
 fn column_that_formats_read_as_different_types_is_text() {
     let files = [("a.csv", "id;x\n1;10\n2;20\n"), ("b.csv", "id,x\n3,red\n4,blue\n"), ("c.csv", "id,x\n5,7\n6,8\n")];
     let joined = joined(&files, 6);

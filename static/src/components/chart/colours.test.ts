@@ -12,8 +12,21 @@ describe("value colours", () => {
     expect(new Set(slotsOf(names, 8).values()).size).toBe(8);
     expect(slotsOf([...names, "ninth"], 8).size).toBe(9);
   });
-  it("are stable when other values are filtered out, unless two values collide", () =>
-    expect(slotsOf(["South"], 8).get("South")).toBe(slotsOf(["South", "North"], 8).get("South")));
+  it("stay when other values are filtered out or come, and are those of other charts", () => {
+    const known = new Map<string, number>();
+    const names = ["Midwest", "Northeast", "South", "West", "East", "null"];
+    const all = slotsOf(names, 8, known);
+    for (const name of names) expect(slotsOf([name], 8, known).get(name)).toBe(all.get(name));
+    const more = slotsOf(["A", "B", ...names], 8, known);
+    for (const name of names) expect(more.get(name)).toBe(all.get(name));
+  });
+  it("leave the grey to grouped values, while there are others", () => {
+    const names = Array.from({ length: 7 }, (_, at) => `value ${at}`);
+    const slots = slotsOf([...names, "Other"], 8);
+    expect(slots.get("Other")).toBe(7);
+    expect(new Set(slots.values()).size).toBe(8);
+    expect([...slotsOf(names, 8).values()]).not.toContain(7);
+  });
 });
 
 /** Cone responses of protanopia and deuteranopia, in linear RGB (Machado et al. 2009). */

@@ -2,7 +2,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { share } from "../../format/number";
 import { axisWritten, numberWritten, timeWritten } from "../../format/values";
-import { slotsOf } from "./colours";
+import { shownColours, slotsOf } from "./colours";
 import type { Axis } from "./columns";
 import { labelsBelow, labelsBeside } from "./labels";
 import { labelDistanceMin, labelledUnits } from "./steps";
@@ -250,7 +250,8 @@ const axisNameAbove = { nameLocation: "end", nameGap: 12, axisLine: { show: fals
 function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: ChartTheme): object {
   const isBar = spec.type === "bar";
   const horizontal = isBar && spec.horizontal === true;
-  const many = shape.lines.length > 1;
+  // Of a split that a filter leaves one value of, the legend says which.
+  const many = shape.lines.length > 1 || (spec.series !== undefined && shape.lines.length > 0);
   const names = named(
     shape.lines.map(({ name }) => name),
     look,
@@ -270,6 +271,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   const slots = slotsOf(
     shape.lines.filter(({ of }) => of === undefined).map(({ name }) => name),
     look.series.length,
+    shownColours,
   );
   // Values of a series keep their colours; measures have them in their order.
   const at = (line: Line) => {
@@ -381,7 +383,7 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
   const names = shape.parts.map(({ name }) => name);
   const below = named(names, look, PIE_ROWS_MAX);
   const total = shape.parts.reduce((sum, { value }) => sum + value, 0);
-  const slots = slotsOf(names, look.series.length);
+  const slots = slotsOf(names, look.series.length, shownColours);
   return {
     legend: legend(
       look,
@@ -439,6 +441,7 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: ChartThem
   const slots = slotsOf(
     shape.groups.map(({ name }) => name),
     look.series.length,
+    shownColours,
   );
   const sizes = shape.groups.flatMap(({ points }) => points.map(({ size }) => size ?? 0));
   const most = Math.max(...sizes, 0);

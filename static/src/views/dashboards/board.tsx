@@ -94,7 +94,7 @@ function Params({ params, choices, answer, set }: RowProps) {
       {/* In print, in place of the controls. */}
       <dl class="dash-params-print">
         {params.map((param) => (
-          <div key={param.name}>
+          <div key={param.name} data-param={param.name}>
             <dt>{param.title}:</dt> <dd>{chosen(param)}</dd>
           </div>
         ))}

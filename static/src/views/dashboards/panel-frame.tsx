@@ -211,6 +211,14 @@ const CHARTED = new Set<Panel["type"]>(["line", "area", "bar", "pie", "scatter",
 
 const frameOf = (id: string) => globalThis.document.querySelector<HTMLElement>(`[data-panel="${CSS.escape(id)}"]`);
 
+/** The chosen filters that a statement uses, as print shows them: `Region: West, Period: Jan 1, 2025 to …`. */
+const chosenFilters = (sql: string): string =>
+  [...globalThis.document.querySelectorAll<HTMLElement>(".dash-params-print > [data-param]")]
+    .filter(({ dataset }) => new RegExp(`\\$${dataset.param ?? ""}(?:_start|_end)?\\b`).test(sql))
+    .filter((shown) => shown.querySelector("dd")?.textContent !== "any")
+    .map(({ textContent }) => textContent)
+    .join(", ");
+
 function PanelMenu({
   slug,
   document,
@@ -237,7 +245,7 @@ function PanelMenu({
   };
   const image = async () => {
     const frame = frameOf(panel.id);
-    const png = frame && (await pngOf(frame, name));
+    const png = frame && (await pngOf(frame, name, chosenFilters(sql ?? "")));
     if (png) saveFile(png, `${panel.id}.png`);
     else toast.failed("Couldn't draw the image", new Error("the chart isn't drawn yet"));
   };

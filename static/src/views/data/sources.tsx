@@ -17,6 +17,7 @@ import { DeleteDialog } from "../../uploads/delete-dialog";
 import type { Entry, Selected } from "../../uploads/entries";
 import type { Address } from "./url-state";
 import { Pager } from "./pager";
+import { LeftOutRow, useLeftOut } from "./left-out";
 import { LINEAGE_PAGE } from "./partitions";
 
 /** Row counts by source: read = written + rejected + filtered. */
@@ -25,6 +26,8 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   const [chosen, setChosen] = useState<ReadonlyMap<string, Selected>>(new Map());
   const [deleting, setDeleting] = useState(false);
   const status = useKnownStatus(slug);
+  const own = asOf || page > 0 ? undefined : status?.tables.find(({ name }) => name === table.name);
+  const leftOut = useLeftOut(slug, own);
   const { data, error, refetch, isPlaceholderData } = useQuery({
     ...lineageQuery(slug, table.name, {
       limit: LINEAGE_PAGE,
@@ -35,9 +38,8 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   });
   if (error && !data) return <Failed title="Couldn't load the sources" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Skeleton lines={10} />;
-  const own = asOf || page > 0 ? undefined : status?.tables.find(({ name }) => name === table.name);
   const pending = own && status ? pendingFiles(own, status) : [];
-  if (data.sources_total === 0 && pending.length === 0)
+  if (data.sources_total === 0 && pending.length === 0 && leftOut.length === 0)
     return (
       <Empty
         title="No sources yet"
@@ -52,7 +54,8 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
     );
   // Files of earlier versions may be gone.
   const read = asOf ? [] : data.sources.filter(({ archived }) => !archived).map((source) => entryOf(slug, source));
-  const deletable = [...pending.map(({ key }) => unreadOf(slug, key)), ...read];
+  const unread = [...pending.map(({ key }) => key), ...leftOut];
+  const deletable = [...unread.map((key) => unreadOf(slug, key)), ...read];
   const choose = (entries: readonly Selected[], on: boolean) => {
     const next = new Map(chosen);
     for (const entry of entries)
@@ -128,6 +131,16 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
                 </td>
               </tr>
             )}
+            {leftOut.map((file) => (
+              <LeftOutRow
+                key={`left out ${file}`}
+                slug={slug}
+                table={table.name}
+                file={file}
+                chosen={chosen.has(unreadOf(slug, file).key)}
+                onChoose={(on) => choose([unreadOf(slug, file)], on)}
+              />
+            ))}
             {data.sources.map((source) => (
               <SourceRow
                 key={source.key}

@@ -5,6 +5,7 @@ import { Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
+import { rejectWords } from "../../format/reject";
 import { jobRejectsQuery, jobRejectsRoute, type JobReject } from "../../runs/failed-files";
 
 function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
@@ -32,8 +33,8 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
               <td class="mono job-rejects-value" data-label="Value" title={row.raw ?? undefined}>
                 {row.value ?? <span class="dim">–</span>}
               </td>
-              <td class="whole" title={row.reason}>
-                <MessageText text={row.message} />
+              <td class="whole" title={row.message}>
+                <MessageText text={rejectWords(row)} />
               </td>
             </tr>
           ))}

@@ -238,7 +238,7 @@ export function Wizard({ groups, lakeKey, target, onOther, onCancel, onRemove }:
                 label="URL name"
                 value={slug}
                 error={slugError}
-                hint="The slug of the pipeline: used in URLs, folders and keys."
+                hint="Used in links and folder names."
                 disabled={locked || maker.begun}
                 onInput={(event) => setTyped(event.currentTarget.value.trim())}
               />

@@ -1,0 +1,28 @@
+/** Why a row is rejected, in words for people who don't know the config. */
+const EXPECTED = /expected (\w+)/;
+
+const NOT_OF_TYPE: readonly [RegExp, string][] = [
+  [/^u?int/, "isn't a whole number in this column's format"],
+  [/^(?:decimal|float)/, "isn't a number in this column's format"],
+  [/^timestamp/, "isn't a date and time in this column's format"],
+  [/^date/, "isn't a date in this column's format"],
+  [/^time/, "isn't a time in this column's format"],
+  [/^bool/, "isn't one of this column's words for true and false"],
+];
+
+/** The reason, without the names of types and settings; others as the service writes them. */
+export function rejectWords({
+  reason,
+  value,
+  message,
+}: {
+  reason?: string;
+  value: string | null;
+  message: string;
+}): string {
+  if (reason === "null_not_allowed") return "The cell is empty, and this column needs a value.";
+  if (reason !== "wrong_type" || value === null) return message;
+  const type = EXPECTED.exec(message)?.[1] ?? "";
+  const words = NOT_OF_TYPE.find(([pattern]) => pattern.test(type))?.[1];
+  return words === undefined ? message : `\`${value.replaceAll("`", "'")}\` ${words}.`;
+}

@@ -1,0 +1,91 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { loadConfig, saveConfig } from "../../api/config";
+import type { TableStatus } from "../../api/types";
+import { Button } from "../../components/button";
+import { Badge } from "../../components/status";
+import { toast } from "../../components/toasts";
+import { routes } from "../../browser/routes";
+import { useRun } from "../../shell/pipeline";
+import { withMapping } from "../../tables/changes";
+import { fileOf } from "../../uploads/entries";
+import { keyOfExact, leavesOut } from "../../uploads/globs";
+
+/** Files that are listed. */
+const LISTED_MAX = 20;
+
+/** Files of the lake that the config of a table leaves out by name, relative to the pipeline's folder. */
+export function useLeftOut(slug: string, table: TableStatus | undefined): string[] {
+  const globs = (table?.globs ?? []).filter(leavesOut).map((glob) => glob.slice(1));
+  const named = globs.map(keyOfExact).filter((key) => key !== undefined);
+  const keys = named.slice(0, LISTED_MAX);
+  const { data } = useQuery({
+    queryKey: ["lake", "left out", slug, keys],
+    queryFn: async ({ signal }) => {
+      const files = await Promise.all(keys.map((key) => fileOf(`pipelines/${slug}/${key}`, signal)));
+      return keys.filter((_, at) => files[at] !== undefined);
+    },
+    enabled: keys.length > 0,
+  });
+  return keys.length > 0 ? (data ?? []) : [];
+}
+
+export function LeftOutRow({
+  slug,
+  table,
+  file,
+  chosen,
+  onChoose,
+}: {
+  slug: string;
+  table: string;
+  file: string;
+  chosen: boolean;
+  onChoose: (on: boolean) => void;
+}) {
+  const { run } = useRun(slug);
+  const [busy, setBusy] = useState(false);
+  const load = async () => {
+    setBusy(true);
+    try {
+      const { config, etag } = await loadConfig(slug);
+      const read = (files: unknown) =>
+        Array.isArray(files)
+          ? files.filter((glob) => !(typeof glob === "string" && leavesOut(glob) && keyOfExact(glob.slice(1)) === file))
+          : files;
+      await saveConfig(
+        slug,
+        withMapping(config, table, (mapping) => ({ ...mapping, files: read(mapping.files) })),
+        etag,
+      );
+      await run(false);
+    } catch (error) {
+      toast.failed(`Couldn't load ${file}`, error);
+    }
+    setBusy(false);
+  };
+  return (
+    <tr>
+      <td>
+        <span class="row">
+          <input
+            type="checkbox"
+            aria-label={`Select ${file}, left out`}
+            checked={chosen}
+            onChange={(event) => onChoose(event.currentTarget.checked)}
+          />
+          <Link href={`~${routes.source(slug, file)}`}>{file}</Link> <Badge>left out</Badge>
+        </span>
+      </td>
+      <td colSpan={7} class="secondary" data-label="State">
+        <span class="row wrap">
+          Its rows aren&apos;t in the table.
+          <Button variant="quiet" busy={busy} onClick={() => void load()}>
+            Load it
+          </Button>
+        </span>
+      </td>
+    </tr>
+  );
+}
