@@ -153,7 +153,7 @@ fn failed_run_reports_place_and_advice() {
     assert_eq!(
         steady(&ran.stderr, program.home()),
         "\
-the run failed: table `orders`: 1 of 4 rows rejected; none may be (too_many_rejects)
+the run failed: table `orders`: 1 of 4 rows rejected, but none may be (too_many_rejects)
 `orders/1.csv` line 4: column `b`: expected int64, found `bad` (wrong_type)
 correct the files or the mapping, or raise `rejects`
 rejected rows: HOME/out/_lakemill/jobs/#.rejected.parquet

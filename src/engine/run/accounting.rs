@@ -141,7 +141,7 @@ pub(super) fn check_reject_limits(tables: &[PreparedTable]) -> Result<(), RunErr
         let limits = table.limits;
         if !limits.allow(rejected, read) {
             exceeded.push(format!(
-                "table `{}`: {} of {} rows rejected; {} may be",
+                "table `{}`: {} of {} rows rejected, but {} may be",
                 table.name,
                 HumanCount(rejected),
                 HumanCount(read),
