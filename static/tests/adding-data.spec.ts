@@ -236,7 +236,7 @@ test("a title that a spreadsheet pads, and a total, are left out of a new table"
 
 test("a file that can't be read says why nothing can be created, and can be left out", async ({ page }) => {
   await page.goto("/new");
-  await drop(page, { "a.csv": csv(0, 4), "b.csv": "" });
+  await drop(page, { "a.csv": csv(0, 4), "b.csv": "\n\n" });
   const create = page.getByRole("button", { name: "Create pipeline" });
   await expect(page.locator(".new-foot")).toContainText("b.csv can't be read. Leave it out.", SLOW);
   await expect(create).toBeDisabled();
