@@ -2,6 +2,8 @@ import { expect, test } from "./support/test";
 
 const CONFIG = {
   version: 1,
+  // The run of an upload would load it again after a restore.
+  auto_run: false,
   mappings: [
     {
       table: "sales",
