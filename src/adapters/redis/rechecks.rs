@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::connection::Repeat;
 use super::keys::{RECHECKS, recheck_pause};
 use super::kv::RedisKv;
 use super::scripts::{self, Call};
@@ -23,19 +22,7 @@ impl Rechecks for RedisKv {
     fn take_rechecks(&self, limit: usize, timeout: Duration) -> KvResult<Vec<Slug>> {
         let call =
             Call::new(&scripts::RECHECK_TAKE, [RECHECKS]).arg(self.now()).arg(limit.min(RECHECKS_MAX)).ms(timeout);
-        let mut due = Vec::new();
-        for reply in call.run(&self.pool)?.list()? {
-            let name = reply.text()?;
-            match Slug::parse(&name) {
-                Ok(slug) => due.push(slug),
-                Err(error) => {
-                    tracing::warn!(%error, "invalid pipeline name removed from the rechecks");
-                    let mut remove = ::redis::cmd("ZREM");
-                    self.pool.request("take_rechecks", Repeat::Idempotent, remove.arg(RECHECKS).arg(&name))?;
-                }
-            }
-        }
-        Ok(due)
+        self.valid_slugs(call.run(&self.pool)?, RECHECKS, "invalid pipeline name removed from the rechecks")
     }
 
     fn complete_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {

@@ -28,18 +28,7 @@ impl RunRequests for RedisKv {
     fn requested_runs(&self, limit: usize) -> KvResult<Vec<Slug>> {
         let call = Call::new(&scripts::REQUESTED_RUNS, [RUN_REQUESTS, PAUSES, WINDOWS]);
         let call = call.arg(self.now()).arg(limit.min(REQUEST_MAX));
-        let mut requested = Vec::new();
-        for reply in call.run(&self.pool)?.list()? {
-            let name = reply.text()?;
-            match Slug::parse(&name) {
-                Ok(slug) => requested.push(slug),
-                Err(error) => {
-                    tracing::warn!(%error, "requested run removed: its pipeline name is invalid");
-                    self.remove_request(&name)?;
-                }
-            }
-        }
-        Ok(requested)
+        self.valid_slugs(call.run(&self.pool)?, RUN_REQUESTS, "requested run removed: its pipeline name is invalid")
     }
 
     fn enqueue_requested(&self, job: &Job) -> KvResult<bool> {
@@ -58,15 +47,9 @@ impl RunRequests for RedisKv {
     }
 
     fn withdraw_request(&self, pipeline: &Slug) -> KvResult<bool> {
-        self.remove_request(pipeline.as_str())
-    }
-}
-
-impl RedisKv {
-    fn remove_request(&self, name: &str) -> KvResult<bool> {
         const OPERATION: &str = "withdraw_request";
         let mut command = ::redis::cmd("ZREM");
-        command.arg(RUN_REQUESTS).arg(name);
+        command.arg(RUN_REQUESTS).arg(pipeline.as_str());
         OperationReply::new(OPERATION, self.pool.request(OPERATION, Repeat::Idempotent, &command)?).flag()
     }
 }

@@ -85,22 +85,7 @@ impl Schedule for RedisKv {
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
         let call = Call::new(&scripts::DUE_WINDOWS, [WINDOWS, PAUSES]).arg(self.now()).arg(limit.min(DUE_MAX));
-        let mut due = Vec::new();
-        for reply in call.run(&self.pool)?.list()? {
-            let name = reply.text()?;
-            match Slug::parse(&name) {
-                Ok(slug) => due.push(slug),
-                Err(error) => {
-                    tracing::warn!(%error, "debounce window closed: its pipeline name is invalid");
-                    self.pool.request(
-                        "due_windows",
-                        Repeat::Idempotent,
-                        ::redis::cmd("ZREM").arg(WINDOWS).arg(&name),
-                    )?;
-                }
-            }
-        }
-        Ok(due)
+        self.valid_slugs(call.run(&self.pool)?, WINDOWS, "debounce window closed: its pipeline name is invalid")
     }
 
     fn window_due_at(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {

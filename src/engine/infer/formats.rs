@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::confirm::FileCheck;
 use super::join::{
-    Agreement, FileSample, ROUNDS_MAX, Sampled, agreement, check_file, file_name, has_same_encoding,
-    is_of_any_encoding, join, join_evidence, joined_setting, recount_nulls, set_csv, wider, with_file_counts,
+    Agreement, FileSample, NeededEncoding, ROUNDS_MAX, Sampled, agreement, check_file, file_name, join, join_evidence,
+    joined_setting, recount_nulls, set_csv, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
@@ -179,13 +179,18 @@ fn group(all: &[&Sampled], deadline: Instant) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     // Files that any encoding reads come last, so that they don't bring two encodings together. They join those in UTF-8
     // first: another encoding would not fail on UTF-8 in the rest of them.
+    let encodings: Vec<NeededEncoding> = all.iter().map(|file| NeededEncoding::of(file)).collect();
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&at| (is_of_any_encoding(all[at]), all[at].proposal.csv.get("encoding").is_some()));
+    order.sort_by_key(|&at| match encodings[at] {
+        NeededEncoding::Utf8 => 0,
+        NeededEncoding::Set { .. } => 1,
+        NeededEncoding::Any => 2,
+    });
     'files: for at in order {
         let file = all[at];
         for group in &mut groups {
             let first = all[group[0]];
-            if !group.iter().all(|&member| has_same_encoding(all[member], file)) {
+            if !group.iter().all(|&member| encodings[member].agrees(&encodings[at])) {
                 continue;
             }
             match agreement(first, file) {

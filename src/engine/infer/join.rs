@@ -376,7 +376,7 @@ pub(super) fn agreement(one: &Sampled, other: &Sampled) -> Agreement {
     }
     let csv = |file: &'_ Sampled| file.proposal.csv.as_object().cloned().unwrap_or_default();
     let (ours, theirs) = (csv(one), csv(other));
-    let mut agreement = if has_same_encoding(one, other) { Agreement::Same } else { Agreement::Different };
+    let mut agreement = Agreement::Same;
     for name in ours.keys().chain(theirs.keys()) {
         if let JoinedSetting::Conflict = join_setting(name, ours.get(name), theirs.get(name)) {
             match UNDECIDED.contains(&name.as_str()) {
@@ -389,21 +389,35 @@ pub(super) fn agreement(one: &Sampled, other: &Sampled) -> Agreement {
     agreement
 }
 
-/// Whether one encoding reads both files. UTF-8 without a byte order mark is read by another encoding only if it is ASCII.
-pub(super) fn has_same_encoding(one: &Sampled, other: &Sampled) -> bool {
-    let label = |file: &Sampled| file.proposal.csv.get("encoding").and_then(Value::as_str).map(str::to_owned);
-    match (label(one), label(other)) {
-        (Some(label), None) => label.starts_with("utf-16") || is_of_any_encoding(other),
-        (None, Some(label)) => label.starts_with("utf-16") || is_of_any_encoding(one),
-        _ => true,
-    }
+/// The encoding that a file needs.
+pub(super) enum NeededEncoding {
+    Utf8,
+    /// That of its dialect.
+    Set {
+        is_wide: bool,
+    },
+    /// It is read as UTF-8 whatever is set: it is ASCII, or has a byte order mark.
+    Any,
 }
 
-/// Whether a file in UTF-8 is read as such whatever the encoding is set to.
-pub(super) fn is_of_any_encoding(file: &Sampled) -> bool {
-    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-    let bytes = file.head.bytes();
-    file.proposal.csv.get("encoding").is_none() && (bytes.is_ascii() || bytes.starts_with(BYTE_ORDER_MARK))
+impl NeededEncoding {
+    pub(super) fn of(file: &Sampled) -> Self {
+        const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+        let bytes = file.head.bytes();
+        match file.proposal.csv.get("encoding").and_then(Value::as_str) {
+            Some(label) => Self::Set { is_wide: label.starts_with("utf-16") },
+            None if bytes.is_ascii() || bytes.starts_with(BYTE_ORDER_MARK) => Self::Any,
+            None => Self::Utf8,
+        }
+    }
+
+    /// Whether one encoding reads both, unless two are set. A byte order mark takes precedence over what is set.
+    pub(super) fn agrees(&self, other: &Self) -> bool {
+        !matches!(
+            (self, other),
+            (Self::Utf8, Self::Set { is_wide: false }) | (Self::Set { is_wide: false }, Self::Utf8)
+        )
+    }
 }
 
 /// Sets the dialect in both of its forms.

@@ -148,7 +148,7 @@ fn queue(api: &WorkerApi, text: &mut MetricsText) {
 /// Age up to which the ends of pipelines are served again.
 const ENDS_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// What each pipeline's newest jobs came to. Without them while a store doesn't respond.
+/// When each pipeline's newest jobs completed and failed. Omitted while a store doesn't respond.
 fn pipelines(api: &WorkerApi, text: &mut MetricsText) {
     let most = api.metrics_pipelines;
     if most == 0 {
@@ -163,19 +163,18 @@ fn pipelines(api: &WorkerApi, text: &mut MetricsText) {
         }
     });
     let Some(ends) = found.flatten() else { return };
-    let of = |ms: fn(&NewestEnds) -> Option<i64>| {
-        ends.pipelines.iter().filter_map(move |(slug, ends)| Some((slug.as_str(), ms(ends)? as f64 / 1e3)))
+    let mut times = |end: &str, ms_of: fn(&NewestEnds) -> Option<i64>| {
+        let name = format!("pipeline_{end}_timestamp_seconds");
+        let help = format!("When the newest job of the pipeline that {end} was enqueued.");
+        family(text, MetricKind::Gauge, &name, &help);
+        for (slug, ends) in &ends.pipelines {
+            if let Some(ms) = ms_of(ends) {
+                text.sample(&[("pipeline", slug.as_str())], ms as f64 / 1e3);
+            }
+        }
     };
-    let help = "When the newest job of the pipeline that completed was enqueued.";
-    let family_of = family(text, MetricKind::Gauge, "pipeline_completed_timestamp_seconds", help);
-    for (slug, seconds) in of(|ends| ends.completed_ms) {
-        family_of.sample(&[("pipeline", slug)], seconds);
-    }
-    let help = "When the newest job of the pipeline that failed was enqueued.";
-    let family_of = family(text, MetricKind::Gauge, "pipeline_failed_timestamp_seconds", help);
-    for (slug, seconds) in of(|ends| ends.failed_ms) {
-        family_of.sample(&[("pipeline", slug)], seconds);
-    }
+    times("completed", |ends| ends.completed_ms);
+    times("failed", |ends| ends.failed_ms);
     let help = "Pipelines beyond SVC_METRICS_PIPELINES, which have no metrics of their own.";
     gauge(text, "pipelines_omitted", help, ends.omitted);
 }

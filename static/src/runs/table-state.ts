@@ -71,8 +71,9 @@ function withShown(sentence: string, table: TableStatus, { succeeded, omitsShown
   return `${sentence} ${hasData(table) ? `The table shows ${lastSuccess(succeeded)}.` : "The table has no data yet."}`;
 }
 
-const failedJob = ({ last_job }: Context) =>
-  last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
+/** The last job, if it failed and none is active. */
+const failedJob = ({ active, last_job }: Pick<Context, "active" | "last_job">) =>
+  !active && last_job?.status === "failed" && last_job.error_code !== "cancelled" ? last_job : undefined;
 
 /** Error codes of runs that fail because a mapping doesn't fit its files. */
 const MISREAD: ReadonlySet<string> = new Set([
@@ -92,7 +93,7 @@ const attemptedFiles = ({ pending, untried }: TableStatus) => ({
 
 /** How many files of all tables the last job failed to load, if it failed and none runs. */
 export const failedFiles = (status: PipelineStatus): number =>
-  !status.active && failedJob(status) ? status.tables.reduce((sum, table) => sum + attemptedFiles(table).count, 0) : 0;
+  failedJob(status) ? status.tables.reduce((sum, table) => sum + attemptedFiles(table).count, 0) : 0;
 
 export interface PendingFile {
   /** Relative to the pipeline's folder. */
@@ -102,7 +103,7 @@ export interface PendingFile {
 
 /** Files of a table that it doesn't have, as far as they are named, those that failed first. */
 export function pendingFiles(table: TableStatus, context: Context): PendingFile[] {
-  const failed = new Set(!context.active && failedJob(context) ? attemptedFiles(table).first : []);
+  const failed = new Set(failedJob(context) ? attemptedFiles(table).first : []);
   const state = context.active ? "loading" : "waiting";
   const files = table.pending.first.map((key): PendingFile => ({ key, state: failed.has(key) ? "failed" : state }));
   return files.sort((a, b) => Number(b.state === "failed") - Number(a.state === "failed"));
@@ -119,7 +120,7 @@ const isAbout = (message: string | null | undefined, { name }: TableStatus): boo
 function failureState(table: TableStatus, context: Context): TableState | undefined {
   const { name, state } = table;
   const failed = failedJob(context);
-  if (!failed || context.active) return undefined;
+  if (!failed) return undefined;
   const tried = attemptedFiles(table);
   const why = failed.error_message ?? "unknown cause";
   const action: StateAction = isMisread(failed.error_code)

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LakeFile } from "../api/types";
-import { resolved, type Choice, type Match } from "./stored";
+import { areEqual, resolved, type Choice, type Match } from "./stored";
 
 const file = (name: string, size = 3) => new File(["x".repeat(size)], name);
 const object = (key: string): LakeFile => ({ key, size: 1, modified: "2026-01-01T00:00:00Z", etag: null });
@@ -35,4 +35,12 @@ it("a file is added, left out, or sent without the other new one", () => {
   expect(of([one, two], [alike], "add")).toEqual({ left: [one.name, two.name], places: [], deleted: [] });
   expect(of([one, two], [alike], "skip").left).toEqual([one.name]);
   expect(of([one, two], [alike], 0).left).toEqual([two.name]);
+});
+
+it("two files are equal if all their bytes are, also those after the last whole word", () => {
+  const bytes = (text: string) => new TextEncoder().encode(text).buffer;
+  expect(areEqual(bytes("id\n1\n2"), bytes("id\n1\n2"))).toBe(true);
+  expect(areEqual(bytes(""), bytes(""))).toBe(true);
+  for (const other of ["id\n1\n3", "id\n2\n2", "id\n1\n2\n", "id\n1\n"])
+    expect(areEqual(bytes("id\n1\n2"), bytes(other))).toBe(false);
 });

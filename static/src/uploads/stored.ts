@@ -77,8 +77,17 @@ async function headsOf(targets: readonly Target[]): Promise<{ text: string; targ
 /** Whether a stored file has the bytes of a new one. @throws ApiFailure */
 async function hasBytesOf(file: File, { key }: LakeFile): Promise<boolean> {
   const answer = await sendRaw(`/api/lake/object?key=${encodeURIComponent(key)}`);
-  const [ours, theirs] = [await file.arrayBuffer(), await answer.arrayBuffer()].map((one) => new Uint8Array(one));
-  return ours?.length === theirs?.length && ours?.every((byte, at) => byte === theirs?.[at]) === true;
+  return areEqual(await file.arrayBuffer(), await answer.arrayBuffer());
+}
+
+/** Compares four bytes at a time, so that the largest files don't hold up the page. */
+export function areEqual(one: ArrayBuffer, other: ArrayBuffer): boolean {
+  if (one.byteLength !== other.byteLength) return false;
+  const words = one.byteLength >> 2;
+  const [ours, theirs] = [new Uint32Array(one, 0, words), new Uint32Array(other, 0, words)];
+  for (let at = 0; at < words; at += 1) if (ours[at] !== theirs[at]) return false;
+  const rest = new Uint8Array(other, 4 * words);
+  return new Uint8Array(one, 4 * words).every((byte, at) => byte === rest[at]);
 }
 
 /** The new files that stored files, or other new ones, are like. @throws ApiFailure */

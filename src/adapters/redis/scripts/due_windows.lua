@@ -3,15 +3,4 @@
 -- Returns: the slugs whose window is due and whose pipeline isn't paused, the longest due first
 local bad = check(KEYS[1], 'zset', KEYS[2], 'hash')
 if bad then return bad end
-if redis.call('HEXISTS', KEYS[2], '*') == 1 then return {} end
-local now, most, from = clock(ARGV[1]), tonumber(ARGV[2]), 0
-local due = {}
-repeat
-  local some = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', from, most)
-  local paused = #some > 0 and redis.call('HMGET', KEYS[2], unpack(some))
-  for i, slug in ipairs(some) do
-    if not paused[i] and #due < most then due[#due + 1] = slug end
-  end
-  from = from + #some
-until #some == 0 or #due == most
-return due
+return due_slugs(KEYS[1], KEYS[2], nil, clock(ARGV[1]), tonumber(ARGV[2]))

@@ -246,3 +246,19 @@ local function trim_index(index, most)
   local known = tonumber(redis.call('HGET', index.state, 'since_ms') or 0)
   if since > known then redis.call('HSET', index.state, 'since_ms', string.format('%d', since)) end
 end
+
+-- The slugs of a set that are due and neither paused nor, if it is given, in another set, the longest due first.
+local function due_slugs(set, pauses, except, now, most)
+  local due, from = {}, 0
+  if redis.call('HEXISTS', pauses, '*') == 1 then return due end
+  repeat
+    local some = redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', from, most)
+    local paused = #some > 0 and redis.call('HMGET', pauses, unpack(some))
+    for i, slug in ipairs(some) do
+      local is_out = paused[i] or except and redis.call('ZSCORE', except, slug)
+      if not is_out and #due < most then due[#due + 1] = slug end
+    end
+    from = from + #some
+  until #some == 0 or #due == most
+  return due
+end

@@ -35,7 +35,8 @@ const byName = (name: string, columns: readonly KnownColumn[]): KnownColumn =>
 
 const raw = ({ name, type }: KnownColumn): Dimension => ({ column: name, type });
 
-const without = (choice: ChartChoice, ...names: (keyof ChartChoice)[]): ChartChoice => {
+/** The choice without some of its members. */
+export const without = (choice: ChartChoice, ...names: (keyof ChartChoice)[]): ChartChoice => {
   const rest = { ...choice };
   for (const name of names) delete rest[name];
   return rest;

@@ -12,7 +12,7 @@ import {
   type Kind,
   KINDS,
 } from "./choice";
-import { type Known, withAggregate, withBy, withKind, withMeasure, withSplit } from "./change";
+import { type Known, withAggregate, withBy, withKind, withMeasure, without, withSplit } from "./change";
 import { binOf, grainsOf } from "./pick";
 
 const TOPS = [5, 10, 20, 50];
@@ -193,11 +193,7 @@ export function Fields({ choice, known, onChange }: Props) {
             ["", "None"],
             ["shown", "Of rows and columns"],
           ]}
-          onPick={(shown) => {
-            const next = { ...choice };
-            delete next.totals;
-            onChange(shown ? { ...next, totals: true } : next);
-          }}
+          onPick={(shown) => onChange(shown ? { ...choice, totals: true } : without(choice, "totals"))}
         />
       )}
       {!isRows && kind !== "scatter" && (
@@ -205,11 +201,7 @@ export function Fields({ choice, known, onChange }: Props) {
           label="Format"
           value={choice.format ?? ""}
           options={[["", "Automatic"], ...Object.entries(FORMATS)]}
-          onPick={(format) => {
-            const next = { ...choice };
-            delete next.format;
-            onChange(format ? { ...next, format } : next);
-          }}
+          onPick={(format) => onChange(format ? { ...choice, format } : without(choice, "format"))}
         />
       )}
     </div>

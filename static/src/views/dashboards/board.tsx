@@ -3,15 +3,15 @@ import { ChevronDown, RotateCcw } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { useLocation, useSearch } from "wouter-preact";
-import type { DataAnswer, PanelResult } from "../../api/types";
+import type { DataAnswer } from "../../api/types";
 import { Button } from "../../components/button";
 import { Empty, Failed } from "../../components/states";
-import type { Choice, DashboardDoc, Param, Scalar } from "./document";
+import type { DashboardDoc, Param } from "./document";
 import { PanelFrame } from "./panel-frame";
 import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
 import { placementsOf } from "./placement";
-import { chosenText, choicesOf, searchOf, type Choices, type Chosen } from "./values";
+import { chosenText, choicesOf, optionsOf, searchOf, type Choices, type Chosen } from "./values";
 import type { Arrange, ArrangedGrid } from "./arrange";
 import "./board.css";
 
@@ -42,15 +42,6 @@ export function useData({ slug, name, draft, etag, document }: BoardProps) {
   const { choices, set } = useChoices(document.params);
   const data = useQuery(dataQuery(slug, name, { draft, etag, choices }));
   return { data, choices, set };
-}
-
-function optionsOf(result: PanelResult | undefined): Choice[] | undefined {
-  if (!result || "error" in result) return undefined;
-  return result.rows.flatMap(([value, label]) =>
-    value === null || value === undefined
-      ? []
-      : [{ value: value as Scalar, label: String((label ?? value) as Scalar) }],
-  );
 }
 
 interface RowProps {
@@ -94,7 +85,7 @@ function Params({ params, choices, answer, set }: RowProps) {
       {/* In print, in place of the controls. */}
       <dl class="dash-params-print">
         {params.map((param) => (
-          <div key={param.name} data-param={param.name}>
+          <div key={param.name}>
             <dt>{param.title}:</dt> <dd>{chosen(param)}</dd>
           </div>
         ))}

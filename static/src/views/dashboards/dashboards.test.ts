@@ -6,7 +6,7 @@ import { csvOf } from "./csv";
 import { documentOf, isReadable, type PanelOf, type Param, readDocument } from "./document";
 import { Draft, type Service } from "./draft";
 import { kpiOf } from "./kpi";
-import { literal, withLiterals } from "./literals";
+import { literal, usedParams, withLiterals } from "./literals";
 import { safeHref } from "./markdown";
 import { marksOf } from "./marks";
 import { pivotOf } from "../../components/pivot/layout";
@@ -284,6 +284,16 @@ describe("query with parameters", () => {
     expect(withLiterals(sql, params, { p: { start: "2024-01-01", end: "2024-01-31" }, q: "it's" })).toBe(
       `SELECT '$p', "$p", DATE '2024-01-01', 'it''s' /* $q */ FROM t -- $q\nWHERE a$q = 'it''s' AND $$ $q $$ = $other`,
     );
+  });
+  it("finds the parameters that a statement uses, outside texts and names", () => {
+    const params = [
+      { name: "period", type: "date_range" },
+      { name: "shop", type: "select" },
+      { name: "shops", type: "select" },
+    ];
+    const used = (sql: string) => usedParams(sql, params).map(({ name }) => name);
+    expect(used("SELECT 1 WHERE day >= $period_start AND shop = $shops")).toEqual(["period", "shops"]);
+    expect(used("SELECT '$shop', \"$shop\" -- $shop")).toEqual([]);
   });
   it("writes literals of each type", () => {
     expect([null, 5, true, ["a", 1], "x"].map((value) => literal(value))).toEqual([

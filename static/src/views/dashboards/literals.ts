@@ -20,6 +20,14 @@ interface Chosen {
   type: string;
 }
 
+/** The parameters that a statement uses. */
+export function usedParams<P extends Chosen>(sql: string, params: readonly P[]): P[] {
+  const names = new Set([...sql.matchAll(TOKENS)].map(([, , name]) => name));
+  return params.filter(({ name, type }) =>
+    type === "date_range" ? names.has(`${name}_start`) || names.has(`${name}_end`) : names.has(name),
+  );
+}
+
 /** @param values parameter values as resolved by the service; a range has its first and last day */
 export function withLiterals(sql: string, params: Chosen[], values: Record<string, unknown>): string {
   const texts = new Map<string, string>();

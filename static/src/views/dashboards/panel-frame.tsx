@@ -15,13 +15,14 @@ import { count, counted } from "../../format/number";
 import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { saveFile } from "../../browser/save";
 import { csvOf } from "./csv";
-import type { DashboardDoc, Panel } from "./document";
-import { withLiterals } from "./literals";
+import type { DashboardDoc, Panel, Param } from "./document";
+import { usedParams, withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { pngOf } from "./png";
 import { type Range, shiftOf } from "../../boards/presets";
 import type { PanelPlacement } from "./placement";
+import { chosenText, optionsOf } from "./values";
 
 /** Default heights in pixels; Markdown fits its content. */
 export const HEIGHTS: Record<Panel["type"], number> = {
@@ -103,11 +104,7 @@ export function PanelFrame({
         )}
         {tools?.end}
         {rows && !tools && (
-          <PanelMenu
-            {...{ slug, document, panel, rows, name }}
-            params={answer?.params ?? {}}
-            onView={() => setViewed(true)}
-          />
+          <PanelMenu {...{ slug, document, panel, rows, name }} answer={answer} onView={() => setViewed(true)} />
         )}
       </header>
       {expanded && <p class="secondary">{panel.description}</p>}
@@ -200,9 +197,7 @@ function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: n
 function shiftFor(panel: Panel, document: DashboardDoc, answer: DataAnswer | undefined): number | undefined {
   if (!("compare" in panel) || !panel.compare) return undefined;
   const sql = document.queries.get(panel.query) ?? "";
-  const taken = document.params.filter(
-    ({ type, name }) => type === "date_range" && (sql.includes(`$${name}_start`) || sql.includes(`$${name}_end`)),
-  );
+  const taken = usedParams(sql, document.params).filter(({ type }) => type === "date_range");
   const range = answer?.params[panel.compareParam ?? taken[0]?.name ?? ""] as Range | null | undefined;
   return range ? shiftOf(range, panel.compare) : undefined;
 }
@@ -211,12 +206,15 @@ const CHARTED = new Set<Panel["type"]>(["line", "area", "bar", "pie", "scatter",
 
 const frameOf = (id: string) => globalThis.document.querySelector<HTMLElement>(`[data-panel="${CSS.escape(id)}"]`);
 
-/** The chosen filters that a statement uses, as print shows them: `Region: West, Period: Jan 1, 2025 to …`. */
-const chosenFilters = (sql: string): string =>
-  [...globalThis.document.querySelectorAll<HTMLElement>(".dash-params-print > [data-param]")]
-    .filter(({ dataset }) => new RegExp(`\\$${dataset.param ?? ""}(?:_start|_end)?\\b`).test(sql))
-    .filter((shown) => shown.querySelector("dd")?.textContent !== "any")
-    .map(({ textContent }) => textContent)
+/** The chosen filters that a statement uses: `Region: West, Period: Jan 1, 2025 to …`. */
+const chosenFilters = (sql: string, params: readonly Param[], answer: DataAnswer | undefined): string =>
+  usedParams(sql, params)
+    .map((param) => {
+      const { name, title } = param;
+      return { title, chosen: chosenText(answer?.params[name], param, optionsOf(answer?.options[name])) };
+    })
+    .filter(({ chosen }) => chosen !== "any")
+    .map(({ title, chosen }) => `${title}: ${chosen}`)
     .join(", ");
 
 function PanelMenu({
@@ -225,7 +223,7 @@ function PanelMenu({
   panel,
   rows,
   name,
-  params,
+  answer,
   onView,
 }: {
   slug: string;
@@ -233,7 +231,7 @@ function PanelMenu({
   panel: Panel;
   rows: PanelRows;
   name: string;
-  params: Record<string, unknown>;
+  answer: DataAnswer | undefined;
   onView: () => void;
 }) {
   const [, go] = useLocation();
@@ -245,7 +243,7 @@ function PanelMenu({
   };
   const image = async () => {
     const frame = frameOf(panel.id);
-    const png = frame && (await pngOf(frame, name, chosenFilters(sql ?? "")));
+    const png = frame && (await pngOf(frame, name, chosenFilters(sql ?? "", document.params, answer)));
     if (png) saveFile(png, `${panel.id}.png`);
     else toast.failed("Couldn't draw the image", new Error("the chart isn't drawn yet"));
   };
@@ -262,7 +260,7 @@ function PanelMenu({
           disabled: !sql,
           onSelect: () => {
             if (!sql) return;
-            const filled = withLiterals(sql.trim(), document.params, params);
+            const filled = withLiterals(sql.trim(), document.params, answer?.params ?? {});
             go(`~${routes.query(slug, { sql: filled })}`, { state: RUN_IMMEDIATELY });
           },
         },

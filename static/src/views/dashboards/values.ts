@@ -5,6 +5,7 @@
  * type.
  */
 import { DAYS, RANGES } from "../../boards/presets";
+import type { PanelResult } from "../../api/types";
 import { written } from "../../format/values";
 import type { Choice, Param, Scalar } from "./document";
 
@@ -109,4 +110,14 @@ export function chosenText(value: unknown, param?: Param, options: Choice[] = []
   const named = preset ? (RANGES[preset] ?? preset) : undefined;
   if (named === undefined || preset === "all" || !start) return named ?? days(start, end);
   return `${named} (${days(start, end)})`;
+}
+
+/** The values that a query offers a filter; undefined if it failed. */
+export function optionsOf(result: PanelResult | undefined): Choice[] | undefined {
+  if (!result || "error" in result) return undefined;
+  return result.rows.flatMap(([value, label]) =>
+    value === null || value === undefined
+      ? []
+      : [{ value: value as Scalar, label: String((label ?? value) as Scalar) }],
+  );
 }

@@ -1,16 +1,14 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
-import { Link } from "wouter-preact";
 import { loadConfig, saveConfig } from "../../api/config";
 import type { TableStatus } from "../../api/types";
 import { Button } from "../../components/button";
-import { Badge } from "../../components/status";
 import { toast } from "../../components/toasts";
-import { routes } from "../../browser/routes";
 import { useRun } from "../../shell/pipeline";
 import { withMapping } from "../../tables/changes";
 import { fileOf } from "../../uploads/entries";
 import { keyOfExact, leavesOut } from "../../uploads/globs";
+import { UnreadRow } from "./unread-row";
 
 /** Files that are listed. */
 const LISTED_MAX = 20;
@@ -66,26 +64,13 @@ export function LeftOutRow({
     setBusy(false);
   };
   return (
-    <tr>
-      <td>
-        <span class="row">
-          <input
-            type="checkbox"
-            aria-label={`Select ${file}, left out`}
-            checked={chosen}
-            onChange={(event) => onChoose(event.currentTarget.checked)}
-          />
-          <Link href={`~${routes.source(slug, file)}`}>{file}</Link> <Badge>left out</Badge>
-        </span>
-      </td>
-      <td colSpan={7} class="secondary" data-label="State">
-        <span class="row wrap">
-          Its rows aren&apos;t in the table.
-          <Button variant="quiet" busy={busy} onClick={() => void load()}>
-            Load it
-          </Button>
-        </span>
-      </td>
-    </tr>
+    <UnreadRow slug={slug} file={file} label="left out" chosen={chosen} onChoose={onChoose}>
+      <span class="row wrap">
+        Its rows aren&apos;t in the table.
+        <Button variant="quiet" busy={busy} onClick={() => void load()}>
+          Load it
+        </Button>
+      </span>
+    </UnreadRow>
   );
 }

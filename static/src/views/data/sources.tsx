@@ -9,7 +9,7 @@ import { Badge } from "../../components/status";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { bytes, count, counted } from "../../format/number";
-import { pendingFiles, type PendingFile } from "../../runs/table-state";
+import { pendingFiles } from "../../runs/table-state";
 import { useKnownStatus } from "../../shell/state-notice";
 import { routes } from "../../browser/routes";
 import { nameOf } from "../../uploads/keys";
@@ -19,6 +19,7 @@ import type { Address } from "./url-state";
 import { Pager } from "./pager";
 import { LeftOutRow, useLeftOut } from "./left-out";
 import { LINEAGE_PAGE } from "./partitions";
+import { UnreadRow } from "./unread-row";
 
 /** Row counts by source: read = written + rejected + filtered. */
 export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
@@ -116,13 +117,17 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
           </thead>
           <tbody>
             {pending.map((file) => (
-              <PendingRow
+              <UnreadRow
                 key={`pending ${file.key}`}
                 slug={slug}
-                file={file}
+                file={file.key}
+                tone={PENDING[file.state].tone}
+                label={PENDING[file.state].label}
                 chosen={chosen.has(unreadOf(slug, file.key).key)}
                 onChoose={(on) => choose([unreadOf(slug, file.key)], on)}
-              />
+              >
+                {PENDING[file.state].words}
+              </UnreadRow>
             ))}
             {own && own.pending.count > pending.length && (
               <tr>
@@ -183,38 +188,6 @@ const PENDING = {
   loading: { tone: "run", label: "loading", words: "A run is in progress." },
   waiting: { tone: "warn", label: "not loaded", words: "New or changed: waits for the next run." },
 } as const;
-
-function PendingRow({
-  slug,
-  file: { key, state },
-  chosen,
-  onChoose,
-}: {
-  slug: string;
-  file: PendingFile;
-  chosen: boolean;
-  onChoose: (on: boolean) => void;
-}) {
-  const { tone, label, words } = PENDING[state];
-  return (
-    <tr>
-      <td>
-        <span class="row">
-          <input
-            type="checkbox"
-            aria-label={`Select ${key}, ${label}`}
-            checked={chosen}
-            onChange={(event) => onChoose(event.currentTarget.checked)}
-          />
-          <Link href={`~${routes.source(slug, key)}`}>{key}</Link> <Badge tone={tone}>{label}</Badge>
-        </span>
-      </td>
-      <td colSpan={7} class="secondary" data-label="State">
-        {words}
-      </td>
-    </tr>
-  );
-}
 
 function SourceRow({
   slug,
