@@ -105,6 +105,25 @@ arguments; 78 invalid environment.
 
 Example: lakemill verify flights --repair && lakemill jobs flights --follow";
 
+const BACKUP_HELP: &str = "\
+Copies configs, dashboards, queries, job records, tables and CSVs while the service runs; not the
+queue, settings and secrets. DEST is a folder, or s3://bucket/prefix with the object store's OBJ_…;
+a later backup to it copies only what is new. Needs the environment of the object store
+(S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 success; 1 it failed, or the backup lacks something; 2 invalid arguments; 75 a signal
+stopped it; 78 invalid environment.
+
+Example: lakemill backup s3://my-backups/lakemill --keep 30";
+
+const RESTORE_HELP: &str = "\
+SRC is what `lakemill backup` wrote to. Every object is compared with its hash. With --data, the
+folder is made if it is missing. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and
+KV_URL, or --data.
+Exit status: 0 success; 1 it failed, or something could not be restored; 2 invalid arguments; 75 a
+signal stopped it; 78 invalid environment.
+
+Example: lakemill restore /backup --pipeline shop";
+
 const NOTIFY_HELP: &str = "\
 Workers send notifications to the targets in their SVC_NOTIFY_URL. Needs the environment of the
 object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
@@ -179,6 +198,12 @@ pub enum Command {
     /// Compare the files of a pipeline's tables with their manifests
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
+    /// Back up pipelines to a folder or a bucket, or list or check backups
+    #[command(after_help = BACKUP_HELP)]
+    Backup(BackupArgs),
+    /// Restore pipelines from a backup
+    #[command(after_help = RESTORE_HELP)]
+    Restore(RestoreArgs),
     /// Show the notifications that were sent to people, newest first, or send a test
     #[command(after_help = NOTIFY_HELP)]
     Notify(NotifyArgs),
@@ -387,6 +412,71 @@ pub struct VerifyArgs {
     /// Print one JSON object per line: each fault, then a summary for each table
     #[arg(long)]
     pub json: bool,
+    /// Use the folder of `lakemill up` instead of the environment
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct BackupArgs {
+    /// A folder, or s3://bucket/prefix, for backups alone
+    #[arg(value_name = "DEST", value_parser = OsStringValueParser::new().try_map(Location::from_argument))]
+    pub dest: Location,
+    /// Only this pipeline; may be repeated. Others stay as in the newest backup
+    #[arg(long = "pipeline", value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipelines: Vec<Slug>,
+    /// Leave out the CSVs of the lake
+    #[arg(long)]
+    pub without_csvs: bool,
+    /// Leave out the tables; a clean run rebuilds them
+    #[arg(long)]
+    pub without_tables: bool,
+    /// Copy every object again, even if DEST has it
+    #[arg(long)]
+    pub full: bool,
+    /// Number of backups in DEST; older ones are deleted
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+    /// List the backups in DEST, oldest first
+    #[arg(long, conflicts_with_all = ["verify", "pipelines", "without_csvs", "without_tables", "full", "keep"])]
+    pub list: bool,
+    /// Read a backup in DEST, and compare every object with its hash
+    #[arg(long, conflicts_with_all = ["pipelines", "without_csvs", "without_tables", "full", "keep"])]
+    pub verify: bool,
+    /// The backup to verify [default: the newest]
+    #[arg(long, value_name = "ID", requires = "verify")]
+    pub backup: Option<String>,
+    /// Print JSON, one object per line
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Use the folder of `lakemill up` instead of the environment
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RestoreArgs {
+    /// A folder, or s3://bucket/prefix, with backups
+    #[arg(value_name = "SRC", value_parser = OsStringValueParser::new().try_map(Location::from_argument))]
+    pub source: Location,
+    /// Only this pipeline; may be repeated
+    #[arg(long = "pipeline", value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipelines: Vec<Slug>,
+    /// The backup, as shown by `lakemill backup SRC --list` [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub backup: Option<String>,
+    /// Restore only objects that the store lacks; the others stay as they are
+    #[arg(long)]
+    pub missing_only: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
     /// Use the folder of `lakemill up` instead of the environment
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

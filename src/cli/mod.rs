@@ -1,6 +1,8 @@
 //! The subcommands: they wire the layers below, and print.
 
 mod args;
+mod backup;
+mod backup_place;
 mod cancel;
 mod command_error;
 mod demo;
@@ -24,12 +26,14 @@ mod pipeline_lock;
 mod plain;
 mod probe;
 mod progress;
+mod restore;
 mod run_failure;
 mod run_store;
 mod serve;
 mod services;
 mod summary;
 mod supervisor;
+mod transfer_progress;
 mod unknown;
 mod up;
 pub mod validate;
@@ -76,6 +80,8 @@ pub fn main() -> ExitCode {
         Command::Pause(args) => pause::pause(args),
         Command::Resume(args) => pause::resume(args),
         Command::Verify(args) => verify::run(args),
+        Command::Backup(args) => backup::run(args),
+        Command::Restore(args) => restore::run(args),
         Command::Notify(args) => notify::run(args),
         Command::Webhook(command) => webhook::run(command),
         Command::Doctor(args) => doctor::run(args),

@@ -35,20 +35,21 @@ pub fn with_pipeline_lock<T>(
 ) -> Result<T, String> {
     let fence_floor = services.store.highest_fence(slug).map_err(|error| error.to_string())?;
     let since = Moment::now(&*services.clock);
-    let lock = services.kv.lock_pipeline(slug, TTL, fence_floor).map_err(|error| error.to_string())?;
+    let ttl = failpoint::millis("pipeline_lock::ttl_ms").unwrap_or(TTL);
+    let lock = services.kv.lock_pipeline(slug, ttl, fence_floor).map_err(|error| error.to_string())?;
     let lock = lock.ok_or_else(|| {
         format!("the pipeline `{slug}` has a run in progress, or is being renamed or deleted; try again later")
     })?;
-    let lease = RunLease::new(slug.clone(), lock.fence, TTL, Arc::clone(&services.clock), since);
+    let lease = RunLease::new(slug.clone(), lock.fence, ttl, Arc::clone(&services.clock), since);
     let renew = || {
         let since = Moment::now(&*services.clock);
-        match services.kv.renew(&lock, TTL) {
+        match services.kv.renew(&lock, ttl) {
             Ok(ReleaseOutcome::Released) => lease.renewed(since),
             Ok(ReleaseOutcome::Lost) => lease.lose(),
             Err(error) => tracing::warn!(%error, "renewing the pipeline lock failed; retrying"),
         }
     };
-    let done = while_renewed(TTL, &renew, || work(&lease)).and_then(|done| done);
+    let done = while_renewed(ttl, &renew, || work(&lease)).and_then(|done| done);
     match services.kv.release(&lock) {
         Ok(ReleaseOutcome::Released | ReleaseOutcome::Lost) => {}
         Err(error) => tracing::warn!(pipeline = slug.as_str(), %error, "lock not released; it expires"),

@@ -1,6 +1,7 @@
 //! Pure types and rules: no I/O, no clock, no environment.
 
 pub mod arn;
+pub mod backup;
 pub mod dashboard;
 pub mod delta;
 pub mod digest;

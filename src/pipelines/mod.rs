@@ -1,10 +1,11 @@
 //! Pipelines, for all services: which exist, the history of their jobs ([`history`]), jobs of all of them
-//! ([`all_jobs`]), and the lease under which a process
+//! ([`all_jobs`]), their backups ([`backup`]), and the lease under which a process
 //! may write for one ([`lease`]), with a lock in the object store ([`object_lock`]) where there is no key-value store.
 //!
 //! A pipeline exists if a bucket has a folder named like its slug. Folders with other names are ignored.
 
 pub mod all_jobs;
+pub mod backup;
 pub mod history;
 pub mod lease;
 pub mod object_lock;

@@ -180,6 +180,8 @@ Commands:
   pause          Pause the runs of a pipeline or of all, or show what is paused
   resume         End a pause
   verify         Compare the files of a pipeline's tables with their manifests
+  backup         Back up pipelines to a folder or a bucket, or list or check backups
+  restore        Restore pipelines from a backup
   notify         Show the notifications that were sent to people, newest first, or send a test
   webhook        Manage the object store's notifications of new files
   doctor         Check all dependencies of the services, and suggest fixes
@@ -262,6 +264,8 @@ fn help_of_every_command_lists_exit_statuses() {
         "pause",
         "resume",
         "verify",
+        "backup",
+        "restore",
         "notify",
         "webhook",
         "doctor",

@@ -6,6 +6,7 @@ mod attacks;
 mod aws_events;
 mod aws_queue;
 mod aws_requests;
+mod backup;
 mod bad_inputs;
 mod changed_keys;
 mod changing_sources;

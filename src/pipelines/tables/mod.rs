@@ -20,6 +20,7 @@ mod iceberg_verify;
 mod log_fault;
 mod new_shards;
 mod recover;
+mod referenced;
 mod repair;
 mod restore;
 mod retag;
@@ -31,6 +32,7 @@ pub use edit::{Edit, Edited, IcebergHead, PartitionRowCounts, RootHead, WrittenG
 pub use history::{NotRetained, expire};
 pub use iceberg_catalog::{remove_all_from_catalog, remove_from_catalog};
 pub use recover::recover;
+pub use referenced::{PublishedObjects, ReferencedObject};
 pub use repair::{Marked, mark_for_rebuild, mark_log, mark_lost};
 pub use restore::restore;
 pub use retag::put_retagged;

@@ -1,0 +1,81 @@
+//! Writes one map of an index: lists a bucket, copies what is new or changed, and keeps the entries of the rest.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{BackupError, BackupResult};
+use super::former::FormerEntries;
+use super::transfer::{BackupTransfers, TRANSFERS_MAX};
+use crate::domain::table_log::shards::{ShardRef, ShardWriter};
+use crate::ports::store::ObjectMeta;
+use crate::sync::parallel_map;
+
+/// An entry of the index in the making.
+pub(super) enum Slot<V> {
+    /// Of an object that isn't looked at.
+    Kept(String, V),
+    /// A listed object, with its entry in the former backup.
+    Listed(Box<ObjectMeta>, Option<V>),
+}
+
+/// One map of the index in the making, beside that of the former backup.
+pub(super) struct IndexMap<'m, V> {
+    former: FormerEntries<'m, V>,
+    /// Whether the objects of a key are looked at; other entries stay.
+    is_in_scope: &'m dyn Fn(&str) -> bool,
+    writer: ShardWriter<String>,
+    shards: Vec<ShardRef<String>>,
+    pending: Vec<Slot<V>>,
+}
+
+impl<'m, V: Clone + Serialize + DeserializeOwned + Send + Sync> IndexMap<'m, V> {
+    pub(super) fn new(former: FormerEntries<'m, V>, is_in_scope: &'m dyn Fn(&str) -> bool) -> Self {
+        Self { former, is_in_scope, writer: ShardWriter::new(), shards: Vec::new(), pending: Vec::new() }
+    }
+
+    /// Adds the next object of the listing.
+    pub(super) fn list(&mut self, object: ObjectMeta) -> BackupResult<()> {
+        let (pending, is_in_scope) = (&mut self.pending, self.is_in_scope);
+        let mut kept = |key: String, value: V| {
+            if !is_in_scope(&key) {
+                pending.push(Slot::Kept(key, value));
+            }
+        };
+        let former = self.former.take(&object.key, &mut kept)?;
+        self.pending.push(Slot::Listed(Box::new(object), former));
+        Ok(())
+    }
+
+    /// Copies the objects added since the last call. `copy` returns the entry of a listed object; `None` if it is gone.
+    pub(super) fn flush(
+        &mut self,
+        transfers: &BackupTransfers<'_>,
+        copy: &(dyn Fn(&ObjectMeta, Option<&V>) -> BackupResult<Option<V>> + Sync),
+    ) -> BackupResult<()> {
+        let slots = std::mem::take(&mut self.pending);
+        let made = parallel_map(&slots, TRANSFERS_MAX, |slot| match slot {
+            Slot::Kept(key, value) => Ok(Some((key.clone(), value.clone()))),
+            Slot::Listed(object, former) => {
+                transfers.watch.check()?;
+                let made = copy(object, former.as_ref())?;
+                transfers.watch.seen();
+                Ok::<_, BackupError>(made.map(|value| (object.key.clone(), value)))
+            }
+        })?;
+        transfers.place.sync(slots.len())?;
+        let mut sink = |shard: &ShardRef<String>, bytes: Vec<u8>| transfers.place.put_shard(&shard.name, &bytes);
+        made.into_iter().flatten().try_for_each(|entry| self.writer.push(&entry, &mut self.shards, &mut sink))
+    }
+
+    /// Keeps the former entries after the last object; returns all shards.
+    pub(super) fn finish(mut self, transfers: &BackupTransfers<'_>) -> BackupResult<Vec<ShardRef<String>>> {
+        let mut sink = |shard: &ShardRef<String>, bytes: Vec<u8>| transfers.place.put_shard(&shard.name, &bytes);
+        while let Some((key, value)) = self.former.next()? {
+            if !(self.is_in_scope)(&key) {
+                self.writer.push(&(key, value), &mut self.shards, &mut sink)?;
+            }
+        }
+        self.writer.end(&mut self.shards, &mut sink)?;
+        Ok(self.shards)
+    }
+}
