@@ -22,7 +22,7 @@ use crate::config::OperatorConfig;
 use crate::domain::backup::BackupRoot;
 use crate::pipelines;
 use crate::pipelines::backup::{
-    BackupError, BackupOutcome, BackupPlace, BackupRequest, TransferCounts, Watch, check, make,
+    BackupError, BackupOutcome, BackupPlace, BackupRequest, TransferCounts, TransferWatch, check, make,
 };
 use crate::ports::store::Lease;
 
@@ -46,7 +46,7 @@ pub fn run(args: &BackupArgs) -> Result<bool, CommandError> {
     let terminal = terminal(args.quiet || args.json)?;
     let progress = TransferProgress::new(&terminal, "copied");
     let counts = TransferCounts::default();
-    let watch = Watch { counts: &counts, is_stopped: &|| progress.is_stopped(&counts) };
+    let watch = TransferWatch { counts: &counts, is_stopped: &|| progress.is_stopped(&counts) };
     let backup = |lease: Option<&dyn Lease>| {
         make(&BackupRequest {
             source: &*services.store,
@@ -169,7 +169,7 @@ fn verify(args: &BackupArgs, place: &BackupPlace<'_>) -> Result<bool, CommandErr
     let terminal = terminal(args.quiet || args.json)?;
     let progress = TransferProgress::new(&terminal, "checked");
     let counts = TransferCounts::default();
-    let watch = Watch { counts: &counts, is_stopped: &|| progress.is_stopped(&counts) };
+    let watch = TransferWatch { counts: &counts, is_stopped: &|| progress.is_stopped(&counts) };
     let mut damaged = 0_u64;
     let checked = check(place, &root, watch, &mut |fault| {
         damaged += 1;

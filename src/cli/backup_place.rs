@@ -108,7 +108,8 @@ fn open_folder(folder: &Path, slug: &Slug, is_writable: bool) -> Result<FsStore,
 }
 
 fn open_bucket(location: &S3Location, slug: &Slug, objects: &ObjectStoreConfig) -> Result<S3Store, String> {
-    let buckets = Buckets { pipelines: location.bucket.clone(), lake: String::new(), warehouse: String::new() };
+    let name = &location.bucket;
+    let buckets = Buckets { pipelines: name.clone(), lake: name.clone(), warehouse: name.clone() };
     let config = ObjectStoreConfig { buckets, ..objects.clone() };
     let options = S3Options::from_config(&config, Services::clock());
     let options = options.ok_or("OBJ_ENDPOINT_URL: it is a folder of this machine; give a path instead of `s3://…`")?;

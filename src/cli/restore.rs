@@ -25,8 +25,8 @@ use crate::domain::name::Slug;
 use crate::domain::pause::Pause;
 use crate::pipelines;
 use crate::pipelines::backup::{
-    BackupError, BackupPlace, RestoreRequest, RestoredPipeline, TransferCounts, Watch, pipelines_in, restore_config,
-    restore_pipeline, restore_workspace,
+    BackupError, BackupPlace, RestoreRequest, RestoredPipeline, TransferCounts, TransferWatch, pipelines_in,
+    restore_config, restore_pipeline, restore_workspace,
 };
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, Lease, StoreResult};
@@ -67,7 +67,7 @@ pub fn run(args: &RestoreArgs) -> Result<bool, CommandError> {
         store: &*services.store,
         scratch: scratch.path(),
         missing_only: args.missing_only,
-        watch: Watch { counts: &counts, is_stopped: &|| progress.is_stopped(&counts) },
+        watch: TransferWatch { counts: &counts, is_stopped: &|| progress.is_stopped(&counts) },
     };
     let restored = restore_all(args, &request, &services, &slugs);
     terminal.finish();

@@ -216,6 +216,27 @@ test("an empty file isn't sent, and one with other columns is said not to fit th
   await expectAccessible(page);
 });
 
+test("new columns and rows that don't fit are named before the upload", async ({ page, api }) => {
+  await api.pipeline("in-check", config, { "orders/a.csv": csv(0, 3) });
+  await page.goto("/p/in-check");
+  await drop(page, { "orders-2.csv": "id,note,Promo Code\n7,n,A\nseven,n,B\n" });
+  const dialog = page.getByRole("dialog", { name: "Add orders-2.csv" });
+  await expect(dialog).toContainText("1 new column: Promo Code. orders doesn't have it yet.", SLOW);
+  await expect(dialog).toContainText("1 row of 2 would be rejected, more than allowed, so the run would fail:");
+  await expect(dialog).toContainText("line 3, id: seven isn't a whole number in this column's format.");
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await drop(page, { "orders-3.csv": csv(7, 9) });
+  const fine = page.getByRole("dialog", { name: "Add orders-3.csv" });
+  await fine.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-check", "orders"), SLOW).toBe(5);
+  // Samples leave no pipelines behind.
+  await expect(async () => {
+    const { prefixes } = await api.get<{ prefixes: string[] }>("/api/lake?prefix=pipelines/&delimiter=/");
+    expect(prefixes.filter((prefix) => prefix.includes("draft"))).toEqual([]);
+  }).toPass(SLOW);
+});
+
 test("a title that a spreadsheet pads, and a total, are left out of a new table", async ({ page, api }) => {
   const rows = (from: number) =>
     Array.from({ length: 30 }, (_, at) => `SO-${from + at},04/${10 + (at % 20)}/2025,${at + 1},"$1,0${10 + at}.50"`);

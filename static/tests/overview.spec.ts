@@ -24,7 +24,17 @@ test("the summary mentions rejected rows, and links to them", async ({ page, api
     "href",
     "/p/over-reject/data/numbers?tab=rejected",
   );
+  await expect(page.getByRole("banner").or(page.locator(".pipeline-head")).getByText("1 rejected row")).toBeVisible();
   await expectAccessible(page);
+  // A run that reads none of the files again rejects nothing: its bar has the same colour wherever it is shown.
+  await api.run("over-reject");
+  for (const view of ["/p/over-reject", "/"]) {
+    await page.goto(view);
+    const bars = page.locator(".sparkline").first().locator("rect");
+    await expect(bars).toHaveCount(2);
+    await expect(bars.nth(0)).toHaveClass("warn");
+    await expect(bars.nth(1)).toHaveClass("ok");
+  }
 });
 
 test("the changes of the last run appear without a reload", async ({ page, api }) => {

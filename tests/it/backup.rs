@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lakemill::adapters::fs::OutputLock;
 use lakemill::domain::backup::PART_BYTES;
@@ -11,6 +11,7 @@ use lakemill::domain::job::{Job, JobStatus};
 use lakemill::ports::store::{Bucket, WriteOptions, list_all};
 use serde_json::{Value, json};
 
+use crate::support::concurrent::{Body, with_background};
 use crate::support::program::{CommandOutput, call, files, lakemill};
 use crate::support::site::{Kind, Site, await_that, slug};
 
@@ -136,10 +137,8 @@ fn restored_pipeline_equals_the_original_and_its_csvs_are_not_read_again() {
         assert_eq!(plain(&fixture.site), plain(&restored), "{kind:?}");
         verify_tables(&restored);
         let _worker = restored.worker();
-        // The restore requested a run.
-        await_that("a run of the restored pipeline", || restored.records("trips").len() == 3);
-        let newest = restored.records("trips").into_iter().max_by_key(|job| job.enqueued_at).unwrap();
-        assert_eq!((newest.status, sources_read(&newest)), (JobStatus::Completed, 0), "{kind:?} {:?}", newest.error);
+        let job = restored.await_end(&restored.enqueue("trips"));
+        assert_eq!((job.status, sources_read(&job)), (JobStatus::Completed, 0), "{kind:?} {:?}", job.error);
     }
 }
 
@@ -162,7 +161,7 @@ fn second_backup_copies_only_what_is_new() {
 fn objects_of_several_parts_are_restored_whole() {
     for kind in KINDS {
         let fixture = Fixture::new(kind);
-        let large: Vec<u8> = (0..PART_BYTES * 2 + 12_345).map(|n| (n * n >> 7) as u8).collect();
+        let large: Vec<u8> = (0..PART_BYTES * 2 + 12_345).map(|n| ((n * n) >> 7) as u8).collect();
         fixture.site.put("trips", "other/large.bin", &large);
         fixture.site.put("trips", "other/two parts.bin", &large[..PART_BYTES as usize * 2]);
         fixture.site.put("trips", "other/empty.csv", "");
@@ -227,27 +226,24 @@ fn backup_killed_while_it_deletes_is_whole_and_the_next_one_deletes_the_rest() {
 fn backups_that_runs_overlap_have_whole_tables() {
     for kind in KINDS {
         let fixture = Fixture::new(kind);
-        let is_done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                let _worker = fixture.site.worker();
-                let mut n = 0;
-                while !is_done.load(Ordering::SeqCst) {
-                    n += 1;
-                    fixture.site.put("trips", &format!("in/{}.csv", n % 5), format!("a,b\nx,{n}\ny,{n}\n"));
-                    let job = fixture.site.await_end(&fixture.site.enqueue_as("trips", n % 3 == 0));
-                    assert_eq!(job.status, JobStatus::Completed, "{:?}", job.error);
-                }
-                n
-            });
+        let runs = AtomicU64::new(0);
+        let write = |_: usize, body: &Body| {
+            let _worker = fixture.site.worker();
+            while body.is_running() {
+                let n = runs.fetch_add(1, Ordering::SeqCst);
+                fixture.site.put("trips", &format!("in/{}.csv", n % 5), format!("a,b\nx,{n}\ny,{n}\n"));
+                let job = fixture.site.await_end(&fixture.site.enqueue_as("trips", n.is_multiple_of(3)));
+                assert_eq!(job.status, JobStatus::Completed, "{:?}", job.error);
+            }
+        };
+        with_background(1, write, || {
             for _ in 0..5 {
                 fixture.backed_up(&[]);
                 let restored = fixture.restored(&[]);
                 verify_tables(&restored);
             }
-            is_done.store(true, Ordering::SeqCst);
-            assert!(writer.join().unwrap() > 1);
         });
+        assert!(runs.into_inner() > 1);
     }
 }
 

@@ -4,6 +4,7 @@
 mod archived_sources;
 mod attacks;
 mod aws_events;
+mod aws_permissions;
 mod aws_queue;
 mod aws_requests;
 mod backup;

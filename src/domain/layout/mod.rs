@@ -1,9 +1,13 @@
 //! Builds every object key that Lakemill reads or writes, and checks keys from outside.
 
+mod backup;
 mod config_version;
 mod manifest_object;
 mod table_object;
 
+pub use backup::{
+    backup_data_prefix, backup_part_key, backup_root_key, backup_shard_key, backup_shards_prefix, backups_prefix,
+};
 pub use config_version::{ConfigChange, ConfigVersion};
 pub use manifest_object::ManifestObject;
 pub use table_object::{is_iceberg_object, is_table_object};
@@ -192,36 +196,6 @@ pub fn manifests_prefix(slug: &Slug) -> String {
 /// The run lock of a pipeline without a key-value store, in the pipelines bucket.
 pub fn run_lock_key(slug: &Slug) -> String {
     format!("{}run.lock", pipeline_prefix(slug))
-}
-
-/// The prefix of the backups in a backup place, which is stored as a pipeline.
-pub fn backups_prefix(place: &Slug) -> String {
-    format!("{}backups/", pipeline_prefix(place))
-}
-
-/// The root of a backup's index.
-pub fn backup_root_key(place: &Slug, id: &str) -> String {
-    format!("{}{id}.json", backups_prefix(place))
-}
-
-/// The prefix of the shards of all indexes.
-pub fn backup_shards_prefix(place: &Slug) -> String {
-    format!("{}index/", pipeline_prefix(place))
-}
-
-/// A shard of an index.
-pub fn backup_shard_key(place: &Slug, name: &str) -> String {
-    format!("{}{name}.json.zst", backup_shards_prefix(place))
-}
-
-/// The prefix of the data of all backups.
-pub fn backup_data_prefix(place: &Slug) -> String {
-    format!("{}data/", pipeline_prefix(place))
-}
-
-/// A part of an object's data, counted from 0.
-pub fn backup_part_key(place: &Slug, data: &str, part: u64) -> String {
-    format!("{}{}/{data}-{part:06}", backup_data_prefix(place), data.get(..2).unwrap_or_default())
 }
 
 /// The terminal record of a job.

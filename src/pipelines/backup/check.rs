@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{BackupError, BackupResult};
 use super::place::BackupPlace;
-use super::transfer::{TRANSFERS_MAX, Watch};
+use super::transfer::{TRANSFERS_MAX, TransferWatch};
 use crate::domain::backup::{BackupObject, BackupRoot, BackupTable, BackupTableObject};
 use crate::domain::digest::hex;
 use crate::domain::table_log::shards::ShardedMap;
@@ -20,7 +20,7 @@ const BATCH: usize = 1_000;
 pub fn check(
     place: &BackupPlace<'_>,
     root: &BackupRoot,
-    watch: Watch<'_>,
+    watch: TransferWatch<'_>,
     report: &mut dyn FnMut(&str) -> BackupResult<()>,
 ) -> BackupResult<()> {
     let mut batch = Batch { place, watch, objects: Vec::new(), report };
@@ -43,7 +43,7 @@ pub fn check(
 
 struct Batch<'a> {
     place: &'a BackupPlace<'a>,
-    watch: Watch<'a>,
+    watch: TransferWatch<'a>,
     objects: Vec<(String, BackupObject)>,
     report: &'a mut dyn FnMut(&str) -> BackupResult<()>,
 }

@@ -4,14 +4,16 @@ use std::iter::Peekable;
 
 use super::error::BackupResult;
 
+type Entries<'m, V> = Box<dyn Iterator<Item = BackupResult<(String, V)>> + 'm>;
+
 /// One of its three maps, in the order of keys.
 pub(super) struct FormerEntries<'m, V> {
-    entries: Peekable<Box<dyn Iterator<Item = BackupResult<(String, V)>> + 'm>>,
+    entries: Peekable<Entries<'m, V>>,
 }
 
 impl<'m, V> FormerEntries<'m, V> {
     pub(super) fn new(entries: impl Iterator<Item = BackupResult<(String, V)>> + 'm) -> Self {
-        Self { entries: (Box::new(entries) as Box<dyn Iterator<Item = _>>).peekable() }
+        Self { entries: (Box::new(entries) as Entries<'m, V>).peekable() }
     }
 
     /// The entry of `key`. The entries before it are passed to `skipped`.

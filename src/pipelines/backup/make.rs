@@ -15,7 +15,7 @@ use super::objects::IndexMap;
 use super::place::BackupPlace;
 use super::sweep::{NamedData, delete};
 use super::table::{CopiedTable, copy_table};
-use super::transfer::{BackupTransfers, Watch};
+use super::transfer::{BackupTransfers, TransferWatch};
 use crate::domain::backup::{BACKUP_VERSION, BackupObject, BackupRoot, BackupTable};
 use crate::domain::file_tag;
 use crate::domain::layout::{
@@ -49,7 +49,7 @@ pub struct BackupRequest<'a> {
     /// Backups that stay in the place, this one included.
     pub keep: usize,
     pub clock: &'a dyn Clock,
-    pub watch: Watch<'a>,
+    pub watch: TransferWatch<'a>,
 }
 
 /// A finished backup.

@@ -28,4 +28,4 @@ pub use place::BackupPlace;
 pub use restore::{
     RestoreRequest, RestoredPipeline, pipelines_in, restore_config, restore_pipeline, restore_workspace,
 };
-pub use transfer::{TransferCounts, Watch};
+pub use transfer::{TransferCounts, TransferWatch};

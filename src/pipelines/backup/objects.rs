@@ -10,8 +10,11 @@ use crate::domain::table_log::shards::{ShardRef, ShardWriter};
 use crate::ports::store::ObjectMeta;
 use crate::sync::parallel_map;
 
+/// Copies a listed object, which the former backup has as given, and returns its entry; `None` if it isn't in the backup.
+pub(super) type CopyObject<'a, V> = dyn Fn(&ObjectMeta, Option<&V>) -> BackupResult<Option<V>> + Sync + 'a;
+
 /// An entry of the index in the making.
-pub(super) enum Slot<V> {
+pub(super) enum PendingEntry<V> {
     /// Of an object that isn't looked at.
     Kept(String, V),
     /// A listed object, with its entry in the former backup.
@@ -25,7 +28,7 @@ pub(super) struct IndexMap<'m, V> {
     is_in_scope: &'m dyn Fn(&str) -> bool,
     writer: ShardWriter<String>,
     shards: Vec<ShardRef<String>>,
-    pending: Vec<Slot<V>>,
+    pending: Vec<PendingEntry<V>>,
 }
 
 impl<'m, V: Clone + Serialize + DeserializeOwned + Send + Sync> IndexMap<'m, V> {
@@ -38,24 +41,20 @@ impl<'m, V: Clone + Serialize + DeserializeOwned + Send + Sync> IndexMap<'m, V> 
         let (pending, is_in_scope) = (&mut self.pending, self.is_in_scope);
         let mut kept = |key: String, value: V| {
             if !is_in_scope(&key) {
-                pending.push(Slot::Kept(key, value));
+                pending.push(PendingEntry::Kept(key, value));
             }
         };
         let former = self.former.take(&object.key, &mut kept)?;
-        self.pending.push(Slot::Listed(Box::new(object), former));
+        self.pending.push(PendingEntry::Listed(Box::new(object), former));
         Ok(())
     }
 
     /// Copies the objects added since the last call. `copy` returns the entry of a listed object; `None` if it is gone.
-    pub(super) fn flush(
-        &mut self,
-        transfers: &BackupTransfers<'_>,
-        copy: &(dyn Fn(&ObjectMeta, Option<&V>) -> BackupResult<Option<V>> + Sync),
-    ) -> BackupResult<()> {
+    pub(super) fn flush(&mut self, transfers: &BackupTransfers<'_>, copy: &CopyObject<'_, V>) -> BackupResult<()> {
         let slots = std::mem::take(&mut self.pending);
         let made = parallel_map(&slots, TRANSFERS_MAX, |slot| match slot {
-            Slot::Kept(key, value) => Ok(Some((key.clone(), value.clone()))),
-            Slot::Listed(object, former) => {
+            PendingEntry::Kept(key, value) => Ok(Some((key.clone(), value.clone()))),
+            PendingEntry::Listed(object, former) => {
                 transfers.watch.check()?;
                 let made = copy(object, former.as_ref())?;
                 transfers.watch.seen();

@@ -18,7 +18,7 @@ use super::check::check_hash;
 use super::error::{BackupError, BackupResult};
 use super::place::{BackupPlace, shards_with, visit_with};
 use super::source_tags::SourceTags;
-use super::transfer::{TRANSFERS_MAX, Watch};
+use super::transfer::{TRANSFERS_MAX, TransferWatch};
 use crate::domain::backup::{BackupObject, BackupRoot, BackupTable, BackupTableObject, PART_BYTES, TableBucket};
 use crate::domain::digest::{hex, sha256_hex};
 use crate::domain::layout::{
@@ -50,7 +50,7 @@ pub struct RestoreRequest<'a> {
     pub scratch: &'a Path,
     /// Whether objects may be there already; these stay.
     pub missing_only: bool,
-    pub watch: Watch<'a>,
+    pub watch: TransferWatch<'a>,
 }
 
 /// The result of restoring a pipeline.

@@ -38,12 +38,12 @@ pub struct TransferCounts {
 
 /// The progress of a backup or a restore, and whether it must stop.
 #[derive(Clone, Copy)]
-pub struct Watch<'a> {
+pub struct TransferWatch<'a> {
     pub counts: &'a TransferCounts,
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl Watch<'_> {
+impl TransferWatch<'_> {
     /// # Errors
     /// [`BackupError::Interrupted`] after a signal.
     pub(super) fn check(&self) -> BackupResult<()> {
@@ -73,7 +73,7 @@ impl Watch<'_> {
 pub(super) struct BackupTransfers<'a> {
     pub(super) source: &'a dyn ObjectStore,
     pub(super) place: BackupPlace<'a>,
-    pub(super) watch: Watch<'a>,
+    pub(super) watch: TransferWatch<'a>,
     /// What the place had at the start.
     pub(super) known: KnownData,
     /// Whether data is written even if it is there.
@@ -87,7 +87,7 @@ impl<'a> BackupTransfers<'a> {
     pub(super) fn new(
         source: &'a dyn ObjectStore,
         place: BackupPlace<'a>,
-        watch: Watch<'a>,
+        watch: TransferWatch<'a>,
         known: KnownData,
         is_full: bool,
     ) -> Self {

@@ -43,7 +43,7 @@ pub struct RecentJob {
     duration_ms: Option<u64>,
     /// RFC 3339.
     finished_at: Option<String>,
-    /// Rejected rows of all tables; null if it failed.
+    /// Rows that it rejected, not those of files that it didn't read; null if it failed.
     rows_rejected: Option<u64>,
 }
 
@@ -73,6 +73,12 @@ struct Record {
     duration_ms: Option<u64>,
     finished_at: Option<String>,
     result: Option<Tables>,
+    progress: Option<RowCounts>,
+}
+
+#[derive(Deserialize)]
+struct RowCounts {
+    rows_rejected: u64,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +89,6 @@ struct Tables {
 #[derive(Deserialize)]
 struct Totals {
     rows_written: u64,
-    rows_rejected: u64,
     bytes: u64,
 }
 
@@ -189,12 +194,12 @@ fn read_summary(store: &Objects, id: &JobId, key: &str) -> Result<Outcome, ApiEr
 
 impl JobSummary {
     fn of(record: Record) -> Self {
-        let Record { job_id, status, duration_ms, finished_at, result } = record;
+        let Record { job_id, status, duration_ms, finished_at, result, progress } = record;
         let sum = |of: fn(&Totals) -> u64| {
             let tables = result.as_ref()?.tables.values();
             Some(tables.fold(0_u64, |sum, totals| sum.saturating_add(of(totals))))
         };
-        let rows_rejected = sum(|totals| totals.rows_rejected);
+        let rows_rejected = result.as_ref().and(progress).map(|progress| progress.rows_rejected);
         let (rows, bytes) = (sum(|totals| totals.rows_written), sum(|totals| totals.bytes));
         let job_id = job_id.to_string();
         Self { job: RecentJob { job_id, status, duration_ms, finished_at, rows_rejected }, rows, bytes }

@@ -2469,7 +2469,7 @@ export interface components {
             finished_at: string | null;
             /**
              * Format: uint64
-             * @description Rejected rows of all tables; null if it failed.
+             * @description Rows that it rejected, not those of files that it didn't read; null if it failed.
              */
             rows_rejected: number | null;
         };

@@ -10,6 +10,14 @@ const NOT_OF_TYPE: readonly [RegExp, string][] = [
   [/^bool/, "isn't one of this column's words for true and false"],
 ];
 
+const REASONS: Readonly<Record<string, string>> = {
+  null_not_allowed: "missing value",
+  ragged_row: "wrong number of fields",
+};
+
+/** A reason in a list. */
+export const reasonWords = (reason: string): string => REASONS[reason] ?? reason.replaceAll("_", " ");
+
 /** The reason, without the names of types and settings; others as the service writes them. */
 export function rejectWords({
   reason,

@@ -4,7 +4,7 @@ import type { Job, RunError, TableResult } from "../api/types";
 import { countersOf } from "./progress";
 import { barsOf, barsText, type RunMark } from "./bars";
 import { rowsChange, type TableOutcome } from "./outcome";
-import { endText, outcomeText, briefOutcome, shortOutcome, silenceText, stageText, waitingText } from "./text";
+import { endText, outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./text";
 
 const mark = (durationMs: number | null, status = "completed", rejected = 0): RunMark => ({
   jobId: String(durationMs),
@@ -75,22 +75,21 @@ describe("run outcome", () => {
     ["failed: no such file", { status: "failed", error: error("no_input", "", "no such file") }],
     ["cancelled", { status: "failed", error: error("cancelled") }],
   ])("is %j", (expected, more) => expect(outcomeText(job("1", more))).toBe(expected));
-  it("is brief where partitions were only written", () => {
-    const run = (more: Partial<TableOutcome>) => job("1", { result: { tables: { a: table(more) } } });
-    expect(briefOutcome(run({ partitions_written: 2 }))).toBe("2 partitions");
-    expect(briefOutcome(run({ partitions_written: 2, partitions_deleted: 1 }))).toBe(
-      "2 partitions written, 1 partition deleted",
+  it("counts the rows that tables have more or fewer", () => {
+    const run = (...tables: Partial<TableOutcome>[]) =>
+      job("1", { result: { tables: Object.fromEntries(tables.map((more, at) => [String(at), table(more)])) } });
+    const written = { partitions_written: 1, rows_written: 10 };
+    expect(shortOutcome(run({ ...written, rows_before: 4 }))).toBe("+6 rows");
+    expect(shortOutcome(run({ ...written, rows_before: 11 }))).toBe("−1 row");
+    expect(shortOutcome(run({ ...written, rows_before: 10 }))).toBe("rows replaced");
+    expect(shortOutcome(run({ ...written, rows_before: 4 }, { ...written, rows_before: 9 }))).toBe(
+      "+7 rows in 2 tables",
     );
-    expect(briefOutcome(run({}))).toBe("no changes");
+    expect(shortOutcome(run({ ...written, rows_before: null }))).toBe("10 rows");
+    expect(shortOutcome(run({ rows_before: 3 }))).toBe("no changes");
   });
-  it("counts written and deleted files", () =>
-    expect(
-      shortOutcome(
-        job("1", {
-          result: { tables: { a: table({ partitions_written: 2, partitions_deleted: 1 }) }, dropped: ["b"] },
-        }),
-      ),
-    ).toBe("2 partitions written, 1 partition deleted, 1 table deleted"));
+  it("names deleted tables", () =>
+    expect(shortOutcome(job("1", { result: { tables: {}, dropped: ["b"] } }))).toBe("1 table deleted"));
   it("takes the previous row count from the run itself, or else from the run before it", () => {
     expect(rowsChange(table({ rows_before: 4 }), table({ rows_written: 1 }))).toBe(6);
     expect(rowsChange(table({}), table({ rows_written: 1 }))).toBe(9);

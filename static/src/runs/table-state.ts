@@ -95,6 +95,10 @@ const attemptedFiles = ({ pending, untried }: TableStatus) => ({
 export const failedFiles = (status: PipelineStatus): number =>
   failedJob(status) ? status.tables.reduce((sum, table) => sum + attemptedFiles(table).count, 0) : 0;
 
+/** How many files of all tables no run has tried to load yet. */
+export const waitingFiles = (status: PipelineStatus): number =>
+  status.tables.reduce((sum, table) => sum + (failedJob(status) ? table.untried : table.pending).count, 0);
+
 export interface PendingFile {
   /** Relative to the pipeline's folder. */
   key: string;

@@ -1,7 +1,8 @@
 /** Describes jobs in text. */
 import type { Job, Progress, Stage } from "../api/types";
-import { count, counted } from "../format/number";
+import { count, counted, signed } from "../format/number";
 import { duration } from "../format/time";
+import { rowsChange, type TableOutcome } from "./outcome";
 
 export const STAGE_WORDS: Record<Stage, string> = {
   planning: "Planning",
@@ -68,12 +69,12 @@ export const triggerTitle = (trigger: string): string | undefined => TRIGGERS[tr
 /** Rows read by a run; unchanged files aren't read again. */
 export const rowsRead = (job: Job): number | undefined => job.progress?.rows_read;
 
+const isChanged = (table: TableOutcome): boolean => table.partitions_written > 0 || table.partitions_deleted > 0;
+
 /** Whether a completed run changed a table. */
 export function changedAnything(job: Job): boolean {
   if (job.result?.dropped?.length) return true;
-  return Object.values(job.result?.tables ?? {}).some(
-    (table) => table.partitions_written > 0 || table.partitions_deleted > 0,
-  );
+  return Object.values(job.result?.tables ?? {}).some(isChanged);
 }
 
 /** `completed: 336,776 rows in 3.2 s`. */
@@ -107,28 +108,29 @@ export function endText(job: Job): string {
 
 const endWord = (job: Job): string => (job.error?.code === "cancelled" ? "was cancelled" : "failed");
 
-const partitionsWritten = (job: Job): number =>
-  Object.values(job.result?.tables ?? {}).reduce((sum, table) => sum + table.partitions_written, 0);
+/** What a run did to the rows of tables, in total. */
+function rowsText(tables: readonly TableOutcome[]): string {
+  const some = tables.length > 1 ? ` in ${counted(tables.length, "table")}` : "";
+  const changes = tables.map((table) => rowsChange(table));
+  // A new table has no count before, and older records don't have it.
+  if (changes.includes(undefined))
+    return (
+      counted(
+        tables.reduce((sum, table) => sum + table.rows_written, 0),
+        "row",
+      ) + some
+    );
+  const change = changes.reduce((sum: number, one = 0) => sum + one, 0);
+  return change === 0 ? `rows replaced${some}` : `${signed(change)} ${Math.abs(change) === 1 ? "row" : "rows"}${some}`;
+}
 
 /** Short outcome for job lists, without status and time. */
 export function shortOutcome(job: Job): string {
-  if (job.status === "failed")
-    return job.error ? `${job.error.code.replaceAll("_", " ")}: ${job.error.message}` : "failed";
-  const tables = Object.values(job.result?.tables ?? {});
-  const written = partitionsWritten(job);
-  const deleted = tables.reduce((sum, table) => sum + table.partitions_deleted, 0);
+  if (job.status === "failed") return job.error?.message ?? "failed";
+  const changed = Object.values(job.result?.tables ?? {}).filter(isChanged);
   const dropped = job.result?.dropped?.length ?? 0;
-  const parts = [
-    written > 0 && `${counted(written, "partition")} written`,
-    deleted > 0 && `${counted(deleted, "partition")} deleted`,
-    dropped > 0 && `${counted(dropped, "table")} deleted`,
-  ].filter((part) => part !== false);
+  const parts = [changed.length > 0 && rowsText(changed), dropped > 0 && `${counted(dropped, "table")} deleted`].filter(
+    (part) => part !== false,
+  );
   return parts.length > 0 ? parts.join(", ") : "no changes";
-}
-
-/** As `shortOutcome`, in fewer words where partitions were only written. */
-export function briefOutcome(job: Job): string {
-  const text = shortOutcome(job);
-  const partitions = counted(partitionsWritten(job), "partition");
-  return text === `${partitions} written` ? partitions : text;
 }

@@ -147,12 +147,18 @@ export function StarButton({ slug }: { slug: string }) {
   );
 }
 
-/** Health of a pipeline whose tables are up to date: that of its dashboards. */
-function DashboardsHealth({ slug }: { slug: string }) {
+/** Health of a pipeline whose tables are up to date: that of its dashboards, and the rows that were rejected. */
+function SettledHealth({ slug, rejected }: { slug: string; rejected: number }) {
   const broken = useBrokenPublished(slug);
   const { data: pauses } = useQuery(pausesQuery());
   // While runs are paused, nothing keeps the tables up to date.
   if (isPaused(pauses, slug) && !broken?.length) return null;
+  if (!broken?.length && rejected > 0)
+    return (
+      <Badge tone="warn" title="The tables are up to date, but for these rows of their CSVs.">
+        {counted(rejected, "rejected row")}
+      </Badge>
+    );
   if (!broken) return <Badge tone="ok">up to date</Badge>;
   if (broken.length === 0) return <Badge tone="ok">healthy</Badge>;
   return (
@@ -166,6 +172,7 @@ function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
   const { data: status } = useQuery(statusQuery(slug));
   const state = status && pipelineState({ ...status, succeeded: succeededAt(status, data?.jobs) });
+  const rejected = status?.tables.reduce((rows, table) => rows + table.rows_rejected, 0) ?? 0;
   // A running job takes precedence over queued ones.
   const active = data?.jobs.find(({ status }) => status === "running") ?? data?.jobs.find(isActive);
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
@@ -187,7 +194,7 @@ function Health({ slug }: { slug: string }) {
           {state.label}
         </Badge>
       ) : (
-        <DashboardsHealth slug={slug} />
+        <SettledHealth slug={slug} rejected={rejected} />
       )}
       <span class="pipeline-last">
         {ended.status !== "failed" && "last run "}

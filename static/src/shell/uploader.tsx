@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { loadConfig, saveConfig } from "../api/config";
 import { isPaused, pausesQuery } from "../api/pauses";
-import { pipelinesQuery, statusQuery } from "../api/queries";
+import { pipelinesQuery, statusQuery, tablesQuery } from "../api/queries";
 import { UPLOAD_BYTES_MAX } from "../api/rules";
 import type { TableStatus } from "../api/types";
 import { Button } from "../components/button";
@@ -28,6 +28,7 @@ import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
 import { OwnFormats, unfitFiles, unfitFilesOf } from "../tables/own-format";
+import { checkUpload, UploadForecast } from "../tables/upload-check";
 import { UploadMatches } from "./upload-matches";
 import { offerFiles, uploadRequest } from "./upload-request";
 
@@ -111,6 +112,23 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     staleTime: Infinity,
     gcTime: 0,
   });
+  const check = useQuery({
+    queryKey: ["lake", "check", chosen, target?.name, target?.globs, files],
+    queryFn: async () =>
+      (await checkUpload(
+        chosen,
+        target?.name ?? "",
+        target?.globs ?? [],
+        files.filter((file) => !unfit.data?.foreign.includes(file)),
+        formats.data ?? undefined,
+      )) ?? null,
+    enabled:
+      target !== undefined && refused === undefined && unfit.isSuccess && (odd.length === 0 || formats.isSuccess),
+    staleTime: Infinity,
+    gcTime: 0,
+  });
+  const { data: known } = useQuery({ ...tablesQuery(chosen), enabled: target !== undefined });
+  const ignored = known?.tables.find((one) => one.name === target?.name)?.extra_columns ?? [];
   const [oddNames, foreignNames] = [unfit.data?.odd, unfit.data?.foreign].map((some = []) =>
     some.map((file) => file.name),
   );
@@ -268,6 +286,9 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
                 </ul>
               )}
             </Note>
+          )}
+          {check.data && (
+            <UploadForecast table={target} check={check.data} ignored={ignored.map((column) => column.name)} />
           )}
         </UploadDestination>
       ) : (

@@ -92,7 +92,7 @@ export class OwnFormats {
   }
 
   /** The `csv` object for a file; undefined if it has no format of its own. */
-  csvOf({ name }: File): unknown {
+  csvOf({ name }: Pick<File, "name">): unknown {
     const sample = this.samples.find((one) => one.name === name);
     return sample && csvOfSample(this.inferred, sample);
   }
@@ -111,7 +111,7 @@ export class OwnFormats {
   }
 
   /** The mapping with variants for the files that are sent as `parts`. */
-  appliedTo(mapping: StoredMapping, slug: string, parts: readonly KeyedPart[]): StoredMapping {
+  appliedTo(mapping: StoredMapping, slug: string, parts: readonly Pick<KeyedPart, "key" | "of">[]): StoredMapping {
     const prefix = `pipelines/${slug}/`;
     const sent = (key: string) => {
       const name = this.samples.find((one) => one.key === key)?.name;

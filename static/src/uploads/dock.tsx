@@ -77,7 +77,8 @@ const idOf = (batch: Batch, slug: string): string => `${batch.uploads[0]?.id ?? 
 /** What became of each upload that has ended; several are named. */
 function Outcomes({ onSettled }: { onSettled: (isSettled: boolean) => void }) {
   const ended = uploads.ended(OUTCOMES_SHOWN);
-  const several = ended.length > 1 || uploads.batches().some(({ left }) => left > 0);
+  const present = new Set(uploads.batches());
+  const several = ended.length > 1 || [...present].some(({ left }) => left > 0);
   const shown = ended.map((batch) => ({ batch, uploaded: [...uploads.uploadedBy(batch)] }));
   const tones = useRef(new Map<string, Tone | undefined>());
   const ids = shown.flatMap(({ batch, uploaded }) => uploaded.map(([slug]) => idOf(batch, slug)));
@@ -95,7 +96,7 @@ function Outcomes({ onSettled }: { onSettled: (isSettled: boolean) => void }) {
             onTone={(tone) => report(idOf(batch, slug), tone)}
             slug={slug}
             keys={keys}
-            of={several ? namesOf(keys) : undefined}
+            of={several ? `${present.has(batch) ? "" : "Earlier, "}${namesOf(keys)}` : undefined}
           />
         )),
       )}

@@ -10,6 +10,7 @@ import { ApiFailure } from "../api/failure";
 import type { Inferred } from "../api/types";
 import { persisted } from "../browser/persisted";
 import { uploadOnce } from "./upload-once";
+import { exactGlob } from "./globs";
 import { nameOf, pipelineOf } from "./keys";
 import { headOf, shapeOf } from "./parts";
 import { compressionOf, stemOf } from "./source-names";
@@ -54,6 +55,10 @@ export interface Staged {
   /** The encoding that its byte order mark names. */
   mark?: string | undefined;
 }
+
+/** Glob of the staged file within its pipeline. */
+export const stagedGlob = ({ slug, key }: Pick<Staged, "slug" | "key">): string =>
+  exactGlob(key.slice(`pipelines/${slug}/`.length));
 
 /** Maximum number of files of which each is sampled, if their samples together are within the limit. */
 const FILES_MAX = 10;

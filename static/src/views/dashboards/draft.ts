@@ -57,6 +57,8 @@ export class Draft {
   /** A concurrent save by someone else. */
   readonly conflict = signal<Saved | undefined>(undefined);
   readonly dirty = computed(() => this.state.value === "ready" && this.text.value !== this.base()?.text);
+  /** Whether there is something to publish. */
+  readonly isChanged = computed(() => this.dirty.value || this.saved.value !== undefined);
   /** The stored version to preview: the draft, or the published one. */
   readonly shown = computed(() => this.base());
 

@@ -26,7 +26,7 @@ import { Layout } from "./layout";
 import { DeleteDashboard } from "./list";
 import { marksOf } from "./marks";
 import { Preview } from "./preview";
-import { Problems } from "./problems";
+import { noProblems, Problems } from "./problems";
 import { schemaQuery } from "./queries";
 import { Split } from "./split";
 import "./edit.css";
@@ -182,7 +182,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
 
 /** Why the draft can't be published; undefined if it can, as far as known. */
 function publishBlocker(draft: Draft): string | undefined {
-  if (!draft.dirty.value && !draft.saved.value) return "Nothing to publish: the draft matches the published version";
+  if (!draft.isChanged.value) return "Nothing to publish: the draft matches the published version";
   const problems = draft.verdict.value?.errors.length ?? 0;
   if (problems > 0) return `The draft has ${counted(problems, "problem")}, listed below the editor`;
   return undefined;
@@ -204,7 +204,7 @@ function Head({
   const cache = useQueryClient();
   const [validating, setValidating] = useState(false);
   const hasPublished = Boolean(draft.published.value);
-  const changed = draft.dirty.value || Boolean(draft.saved.value);
+  const changed = draft.isChanged.value;
   const unready = publishBlocker(draft);
   const validate = async () => {
     setValidating(true);
@@ -212,7 +212,7 @@ function Head({
     await draft.validate();
     setValidating(false);
     const count = draft.verdict.value?.errors.length;
-    if (count === 0 && !draft.validationFailure.value) toast.done("No problems. Ready to publish.");
+    if (count === 0 && !draft.validationFailure.value) toast.done(noProblems(draft.isChanged.value));
     await cache.invalidateQueries({ queryKey: keys.dashboards(slug), exact: true });
   };
   const back = hasPublished ? routes.dashboard(slug, name) : routes.dashboards(slug);
@@ -302,6 +302,7 @@ function Parts({ slug, name, draft, onPublish }: PartsProps) {
       verdict={draft.verdict.value}
       busy={draft.validating.value}
       failure={draft.validationFailure.value}
+      isChanged={draft.isChanged.value}
       onGo={({ line, column }) => go(line, column)}
     />
   );

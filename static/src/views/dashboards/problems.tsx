@@ -10,17 +10,21 @@ interface Props {
   busy: boolean;
   /** Why validation failed to run; the verdict belongs to an older text. */
   failure?: ApiFailure | undefined;
+  /** Whether there is something to publish. */
+  isChanged: boolean;
   onGo: (problem: DashboardProblem) => void;
 }
 
-function verdictSummary(verdict: DashboardVerdict | undefined): string {
+export const noProblems = (isChanged: boolean): string => `No problems.${isChanged ? " Ready to publish." : ""}`;
+
+function verdictSummary(verdict: DashboardVerdict | undefined, isChanged: boolean): string {
   if (!verdict) return "Not validated yet";
   if (verdict.errors.length > 0) return counted(verdict.errors.length, "problem");
-  return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : "No problems. Ready to publish.";
+  return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : noProblems(isChanged);
 }
 
 /** Validation results by line; a click selects the line. */
-export function Problems({ verdict: judged, busy, failure, onGo }: Props) {
+export function Problems({ verdict: judged, busy, failure, isChanged, onGo }: Props) {
   const verdict = failure ? undefined : judged;
   const found = [
     ...(verdict?.errors.map((problem) => ({ problem, isError: true })) ?? []),
@@ -38,7 +42,7 @@ export function Problems({ verdict: judged, busy, failure, onGo }: Props) {
     <section class="dash-problems" aria-label="Problems">
       <p class={`dash-problems-head ${tone}`} role="status">
         <Icon aria-hidden="true" />
-        {failure ? `Not validated: ${failure.message}` : verdictSummary(verdict)}
+        {failure ? `Not validated: ${failure.message}` : verdictSummary(verdict, isChanged)}
         {busy && <span class="dim">· validating</span>}
       </p>
       {found.length > 0 && (

@@ -33,12 +33,14 @@ export function LeftOutRow({
   slug,
   table,
   file,
+  columns,
   chosen,
   onChoose,
 }: {
   slug: string;
   table: string;
   file: string;
+  columns: number;
   chosen: boolean;
   onChoose: (on: boolean) => void;
 }) {
@@ -64,7 +66,7 @@ export function LeftOutRow({
     setBusy(false);
   };
   return (
-    <UnreadRow slug={slug} file={file} label="left out" chosen={chosen} onChoose={onChoose}>
+    <UnreadRow slug={slug} file={file} label="left out" columns={columns} chosen={chosen} onChoose={onChoose}>
       <span class="row wrap">
         Its rows aren&apos;t in the table.
         <Button variant="quiet" busy={busy} onClick={() => void load()}>

@@ -12,6 +12,7 @@ import { routes } from "../../browser/routes";
 import type { Address } from "./url-state";
 import { RejectedFrom } from "./row-drawer";
 import { useTableRows } from "./rows";
+import { reasonWords, rejectWords } from "../../format/reject";
 import { literal } from "../../format/sql";
 import { REJECTED, rejectedTexts } from "./rejected-filters";
 
@@ -23,6 +24,21 @@ const NARROW = window.matchMedia("(max-width: 760px)");
 const REASONS_MAX = 50;
 
 const text = (value: Cell | undefined): string => (typeof value === "string" ? value : "");
+
+/** A field of a rejected row, as people read it. */
+function inWords(name: string, row: Row, names: readonly string[]): Cell {
+  const of = (field: string): Cell => row[names.indexOf(field)] ?? null;
+  if (name === "reason") return reasonWords(text(of(name)));
+  if (name !== "message") return of(name);
+  const value = of("value");
+  const words = rejectWords({
+    reason: text(of("reason")),
+    value: value === null ? null : text(value),
+    message: text(of(name)),
+  });
+  // Cells have no code.
+  return words.replaceAll("`", '"');
+}
 
 function useReasons(slug: string, table: string, source: string | undefined) {
   const where = `"table" = ${literal(table)}${source ? ` AND source = ${literal(source)}` : ""}`;
@@ -79,7 +95,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
               aria-pressed={isPressed}
               onClick={() => set(isPressed ? { reason: undefined, column: undefined } : chosen)}
             >
-              {text(why).replaceAll("_", " ")}
+              {reasonWords(text(why))}
               {of !== null && <code>{text(of)}</code>}
               <span class="num">{count(Number(number))}</span>
             </Button>
@@ -108,7 +124,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
         <Dialog title="Rejected row" kind="drawer" onClose={() => setOpen(undefined)}>
           <dl class="data-fields">
             {order.map((name) => {
-              const value = openRow[names.indexOf(name)];
+              const value = inWords(name, openRow, names);
               return (
                 <div key={name} class="data-field">
                   <dt>{name}</dt>
@@ -137,7 +153,7 @@ function useSelectedColumns(rows: RowSource, names: string[], order: readonly st
       get: (index) => {
         const row = rows.get(index);
         if (!row) return undefined;
-        const known = picked.get(row) ?? order.map((name) => row[names.indexOf(name)] ?? null);
+        const known = picked.get(row) ?? order.map((name) => inWords(name, row, names));
         picked.set(row, known);
         return known;
       },

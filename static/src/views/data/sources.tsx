@@ -21,7 +21,7 @@ import { LeftOutRow, useLeftOut } from "./left-out";
 import { LINEAGE_PAGE } from "./partitions";
 import { UnreadRow } from "./unread-row";
 
-/** Row counts by source: read = written + rejected + filtered. */
+/** Row counts by source: rows = loaded + rejected + filtered out. */
 export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, asOf, set } = address;
   const [chosen, setChosen] = useState<ReadonlyMap<string, Selected>>(new Map());
@@ -65,6 +65,9 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
     setChosen(next);
   };
   const meant = [...chosen.values()];
+  // A table without partitions has one, without a name.
+  const isCut = data.sources.some(({ partitions }) => Object.keys(partitions).some((path) => path !== ""));
+  const columns = isCut ? 7 : 6;
   return (
     <div class="data-page" aria-busy={isPlaceholderData}>
       {deletable.length > 0 && (
@@ -106,12 +109,12 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
                   Source
                 </span>
               </th>
-              <th class="num">Read</th>
-              <th class="num">= Written</th>
-              <th class="num">+ Rejected</th>
-              <th class="num">+ Filtered</th>
+              <th class="num">Rows</th>
+              <th class="num">Loaded</th>
+              <th class="num">Rejected</th>
+              <th class="num">Filtered out</th>
               <th class="num">Size</th>
-              <th class="num">Partitions</th>
+              {isCut && <th class="num">Partitions</th>}
               <th>Read at</th>
             </tr>
           </thead>
@@ -121,6 +124,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
                 key={`pending ${file.key}`}
                 slug={slug}
                 file={file.key}
+                columns={columns}
                 tone={PENDING[file.state].tone}
                 label={PENDING[file.state].label}
                 chosen={chosen.has(unreadOf(slug, file.key).key)}
@@ -131,7 +135,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
             ))}
             {own && own.pending.count > pending.length && (
               <tr>
-                <td colSpan={8} class="dim">
+                <td colSpan={columns + 1} class="dim">
                   and {counted(own.pending.count - pending.length, "more file", "more files")} not loaded
                 </td>
               </tr>
@@ -142,6 +146,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
                 slug={slug}
                 table={table.name}
                 file={file}
+                columns={columns}
                 chosen={chosen.has(unreadOf(slug, file).key)}
                 onChoose={(on) => choose([unreadOf(slug, file)], on)}
               />
@@ -152,6 +157,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
                 slug={slug}
                 table={table.name}
                 source={source}
+                isCut={isCut}
                 chosen={asOf ? undefined : chosen.has(entryOf(slug, source).key)}
                 onChoose={(on) => choose([entryOf(slug, source)], on)}
               />
@@ -193,12 +199,15 @@ function SourceRow({
   slug,
   table,
   source,
+  isCut,
   chosen,
   onChoose,
 }: {
   slug: string;
   table: string;
   source: LineageSource;
+  /** Whether the table has partitions. */
+  isCut: boolean;
   /** Undefined: it can't be chosen. */
   chosen: boolean | undefined;
   onChoose: (on: boolean) => void;
@@ -229,13 +238,13 @@ function SourceRow({
           )}
         </span>
       </td>
-      <td class="num" data-label="Read">
+      <td class="num" data-label="Rows">
         {count(source.rows_read)}
       </td>
-      <td class="num" data-label="= Written">
+      <td class="num" data-label="Loaded">
         {count(source.rows_written)}
       </td>
-      <td class="num" data-label="+ Rejected">
+      <td class="num" data-label="Rejected">
         {rejected > 0 ? (
           <Link
             class="data-rejected-count"
@@ -247,17 +256,19 @@ function SourceRow({
           <span class="dim">0</span>
         )}
       </td>
-      <td class="num" data-label="+ Filtered">
+      <td class="num" data-label="Filtered out">
         {count(source.rows_filtered)}
       </td>
       <td class="num" data-label="Size">
         {bytes(source.size)}
       </td>
-      <td class="num" data-label="Partitions">
-        <Link href={`~${routes.data(slug, table, { tab: "partitions", source: source.key })}`}>
-          {count(source.partitions_total)}
-        </Link>
-      </td>
+      {isCut && (
+        <td class="num" data-label="Partitions">
+          <Link href={`~${routes.data(slug, table, { tab: "partitions", source: source.key })}`}>
+            {count(source.partitions_total)}
+          </Link>
+        </td>
+      )}
       <td class="whole" data-label="Read">
         <Time at={source.read_at} />
       </td>

@@ -57,7 +57,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
               >
                 <span class="row">
                   <span class="cut grow">{table.name}</span>
-                  {table.system && <Badge title="Rejected rows of all tables, written by every run">system</Badge>}
+                  {table.system && <Badge title="Rejected rows of all tables, written by every run">all tables</Badge>}
                 </span>
                 <span
                   class="data-list-facts"

@@ -10,6 +10,8 @@ interface Props {
   file: string;
   tone?: StateTone;
   label: string;
+  /** Of the table, but for the first. */
+  columns: number;
   chosen: boolean;
   onChoose: (on: boolean) => void;
   /** Why the table doesn't have it. */
@@ -17,7 +19,7 @@ interface Props {
 }
 
 /** A file of the lake whose rows a table doesn't have, among its sources. */
-export function UnreadRow({ slug, file, tone = "neutral", label, chosen, onChoose, children }: Props) {
+export function UnreadRow({ slug, file, tone = "neutral", label, columns, chosen, onChoose, children }: Props) {
   return (
     <tr>
       <td>
@@ -31,7 +33,7 @@ export function UnreadRow({ slug, file, tone = "neutral", label, chosen, onChoos
           <Link href={`~${routes.source(slug, file)}`}>{file}</Link> <Badge tone={tone}>{label}</Badge>
         </span>
       </td>
-      <td colSpan={7} class="secondary" data-label="State">
+      <td colSpan={columns} class="secondary" data-label="State">
         {children}
       </td>
     </tr>

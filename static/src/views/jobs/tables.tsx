@@ -34,10 +34,10 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
           <thead>
             <tr>
               <th>File</th>
-              <th class="num">Read</th>
-              <th class="num">= written</th>
-              <th class="num">+ rejected</th>
-              <th class="num">+ filtered</th>
+              <th class="num">Rows</th>
+              <th class="num">Loaded</th>
+              <th class="num">Rejected</th>
+              <th class="num">Filtered out</th>
             </tr>
           </thead>
           <tbody>
@@ -109,7 +109,7 @@ function Partitions({ changes, total }: { changes: PartitionChange[]; total: num
             {shown.map((one) => (
               <tr key={one.partition}>
                 <td>
-                  <code>{one.partition || "all"}</code>
+                  <code>{one.partition}</code>
                 </td>
                 <td class="num">{one.rows_before === null ? <span class="dim">new</span> : count(one.rows_before)}</td>
                 <td class="num">
@@ -136,9 +136,11 @@ function facts(result: TableResult): string[] {
     [result.partitions_deleted, "deleted"],
   ];
   const counts = partitions.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`);
+  // A table without partitions is one.
+  const isCut = partitions.reduce((sum, [n]) => sum + n, 0) > 1;
   return [
     `${counted(result.sources_read, "file")} read, ${count(result.sources_skipped)} unchanged${archived(result.sources_archived)}`,
-    `partitions: ${counts.length > 0 ? counts.join(", ") : "none"}`,
+    ...(isCut ? [`partitions: ${counts.join(", ")}`] : []),
     `${counted(result.files, "Parquet file")}, ${bytes(result.bytes)}`,
   ];
 }
@@ -169,7 +171,7 @@ function TableCard({ slug, name, result }: { slug: string; name: string; result:
         </Note>
       ))}
       {result.sources.length > 0 && <Sources slug={slug} table={name} sources={result.sources} />}
-      {result.changes && result.changes.partitions.length > 0 && (
+      {result.changes?.partitions.some(({ partition }) => partition !== "") && (
         <Partitions changes={result.changes.partitions} total={result.changes.partitions_total} />
       )}
     </section>

@@ -2,8 +2,7 @@
 import type { Cell } from "../../api/types";
 import { previewOf } from "../../tables/preview";
 import { itemOf, type Dialect } from "../../tables/dialect";
-import { stagedGlob } from "./recut";
-import type { Staged } from "../../uploads/staging";
+import { stagedGlob, type Staged } from "../../uploads/staging";
 
 /** Lines that are looked at. */
 const LINES_MAX = 40;

@@ -1,13 +1,9 @@
 /** Columns after a change of the CSV settings. */
 import type { Cell, Previewed } from "../../api/types";
-import { exactGlob } from "../../uploads/globs";
 import { previewOf } from "../../tables/preview";
 import { itemOf, type Dialect } from "../../tables/dialect";
 import type { DraftColumn } from "./draft";
-import type { Staged } from "../../uploads/staging";
-
-/** Glob of the staged file within its pipeline. */
-export const stagedGlob = ({ slug, key }: Staged): string => exactGlob(key.slice(`pipelines/${slug}/`.length));
+import { stagedGlob, type Staged } from "../../uploads/staging";
 
 async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<Previewed> {
   const mapping = { table: "sample", files: [stagedGlob(staged)], csv, columns, missing_columns: "null" };

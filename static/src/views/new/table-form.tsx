@@ -27,8 +27,8 @@ import { changed, changesColumns, formatText, itemOf, type Dialect } from "../..
 import { previewOf } from "../../tables/preview";
 import { LastRows, PreviewStep } from "./preview";
 import { namesOfVariant, PREVIEW_ROWS, type Ready } from "./proposal";
-import { changedByUser, recut, stagedGlob } from "./recut";
-import type { Source, Staged } from "../../uploads/staging";
+import { changedByUser, recut } from "./recut";
+import { stagedGlob, type Source, type Staged } from "../../uploads/staging";
 
 /** A table as it is proposed now. */
 export interface TableDraft {

@@ -63,7 +63,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
                 <Link href={`~${routes.data(slug, change.table)}`} class="grow cut">
                   {change.table}
                 </Link>
-                <span class="dim">{counted(change.partitions, "partition")}</span>
+                {change.partitions > 1 && <span class="dim">{counted(change.partitions, "partition")}</span>}
                 <span class="num">
                   {change.isNew || change.change === undefined
                     ? `new, ${counted(change.rows, "row")}`

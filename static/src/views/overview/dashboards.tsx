@@ -28,7 +28,7 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
     <Section title="Dashboards" actions={all}>
       {none && <p class="secondary">No dashboards yet. Create one from a table.</p>}
       <ul class="overview-dashboards">
-        {titled.map(({ name, title, published, modified }) => (
+        {titled.map(({ name, title, published, draft, modified }) => (
           <li key={name}>
             <Link
               class="card row"
@@ -39,6 +39,11 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
                 {title}
               </span>
               {!published && <Badge>draft</Badge>}
+              {published && draft && (
+                <Badge tone="warn" title="Has unpublished changes">
+                  changed
+                </Badge>
+              )}
               <BrokenBadge problems={broken(name)} />
               <span class="secondary overview-when">
                 <Time at={modified} />

@@ -1,6 +1,7 @@
 import { Link } from "wouter-preact";
 import { isActive } from "../../api/queries";
 import type { Job } from "../../api/types";
+import { MessageText } from "../../components/message-text";
 import { Section } from "../../components/page";
 import { JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
@@ -8,7 +9,7 @@ import { duration } from "../../format/time";
 import { routes } from "../../browser/routes";
 import { ActiveText } from "../../runs/progress";
 import { markOfJob, Sparkline } from "../../runs/sparkline";
-import { briefOutcome, shortOutcome } from "../../runs/text";
+import { shortOutcome } from "../../runs/text";
 
 const SHOWN = 6;
 
@@ -28,7 +29,7 @@ export function Runs({ slug, jobs }: { slug: string; jobs: Job[] }) {
                   <Time at={job.finished_at ?? job.enqueued_at} />
                 </span>
                 <span class="grow cut secondary" title={isActive(job) ? undefined : shortOutcome(job)}>
-                  {isActive(job) ? <ActiveText job={job} /> : briefOutcome(job)}
+                  {isActive(job) ? <ActiveText job={job} /> : <MessageText text={shortOutcome(job)} />}
                 </span>
                 <span class="num">{typeof job.duration_ms === "number" ? duration(job.duration_ms) : ""}</span>
               </Link>

@@ -6,7 +6,7 @@ import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { bytes, count, counted, share } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { failedFiles } from "../../runs/table-state";
+import { failedFiles, waitingFiles } from "../../runs/table-state";
 import { lastNewFiles } from "./changes";
 
 const SHOWN = 5;
@@ -19,6 +19,7 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
   const files = own.reduce((sum, { file_count }) => sum + file_count, 0);
   const { data: status } = useQuery(statusQuery(slug));
   const failed = status ? failedFiles(status) : 0;
+  const waiting = status ? waitingFiles(status) : 0;
   const found = lastNewFiles(jobs);
   const newest = jobs.find(({ status: ended }) => ended === "completed");
   return (
@@ -39,6 +40,8 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
                 <>
                   <Time at={status?.last_job?.finished_at} />, {counted(failed, "file")}, not loaded
                 </>
+              ) : waiting > 0 ? (
+                `${counted(waiting, "file")}, not loaded yet`
               ) : found ? (
                 <>
                   <Time at={found.job.started_at} />, {counted(found.files, "file")}

@@ -1,0 +1,116 @@
+/** What a run would make of files before they are uploaded, by samples of them. */
+import { loadConfig } from "../api/config";
+import type { TableStatus } from "../api/types";
+import { MessageText } from "../components/message-text";
+import { Note } from "../components/states";
+import { count, counted } from "../format/number";
+import { rejectWords } from "../format/reject";
+import { csvOf } from "../uploads/parts";
+import { release, stage, stagedGlob, type Staged } from "../uploads/staging";
+import { uploadKeyOf } from "../uploads/upload-key";
+import { headersOfTable, rejectsAllowed, tooManyRejects } from "./changes";
+import { checkedOf, type Checked } from "./checked";
+import type { OwnFormats } from "./own-format";
+import { previewOf } from "./preview";
+
+/** Rejected rows that are shown. */
+const REJECTS_SHOWN = 3;
+
+export interface UploadCheck {
+  checked: Checked;
+  /** Headers that the table doesn't read, as the files have them. */
+  added: string[];
+  allowed: ReturnType<typeof rejectsAllowed>;
+}
+
+/** `formats`: of files that the table gets formats for. @throws ApiFailure */
+export async function checkUpload(
+  slug: string,
+  table: string,
+  globs: readonly string[],
+  files: readonly File[],
+  formats: OwnFormats | undefined,
+): Promise<UploadCheck | undefined> {
+  const { config } = await loadConfig(slug);
+  const mapping = config.mappings?.find((one) => one.table === table);
+  if (!mapping || files.length === 0) return undefined;
+  const samples: Staged[] = [];
+  try {
+    await stage(
+      { kind: "files", files: [...files] },
+      (one) => void samples.push(one),
+      () => undefined,
+    );
+    const placeOf = ({ name }: Staged) => uploadKeyOf(globs, name) ?? name;
+    const parts = samples.map((one) => ({ of: one.name, key: `pipelines/${slug}/${placeOf(one)}` }));
+    const after = formats?.appliedTo(mapping, slug, parts) ?? mapping;
+    const previews = await Promise.all(
+      samples.map((sample) => {
+        const csv = csvOf(after, placeOf(sample));
+        const own = { ...after, files: [stagedGlob(sample)], csv, variants: undefined };
+        const body = { config: { ...config, mappings: [own] }, key: sample.key, limit: REJECTS_SHOWN };
+        return previewOf(sample.slug, body);
+      }),
+    );
+    const checked = checkedOf(samples, previews);
+    const known = headersOfTable(mapping);
+    const headers = previews.flatMap(({ header }) => header ?? []).filter((name) => name !== "");
+    const added = [...new Set(headers)].filter((name) => !known.has(name.toLowerCase()));
+    return checked && { checked, added, allowed: rejectsAllowed(mapping) };
+  } finally {
+    for (const one of samples) void release(one);
+  }
+}
+
+function Rejects({ checked, fails }: { checked: Checked; fails: boolean }) {
+  const { rejected, read, rejects, files } = checked;
+  const shown = rejects.slice(0, REJECTS_SHOWN);
+  return (
+    <Note tone="warn">
+      {counted(rejected, "row")} of {count(read)} would be rejected
+      {fails && ", more than allowed, so the run would fail"}
+      {shown.length > 0 ? ":" : "."}
+      <ul>
+        {shown.map(({ file, line, column, value, reason, message, piece }) => (
+          <li key={`${file} ${line} ${column}`}>
+            {files > 1 && `${file}, `}
+            {!piece && `line ${count(line)}, `}
+            {column !== null && `${column}: `}
+            <MessageText text={rejectWords({ reason, value, message })} />
+          </li>
+        ))}
+        {rejected > shown.length && <li class="dim">and {count(rejected - shown.length)} more</li>}
+      </ul>
+    </Note>
+  );
+}
+
+/** `ignored`: headers that the table has long left out. */
+export function UploadForecast({
+  table,
+  check,
+  ignored,
+}: {
+  table: TableStatus;
+  check: UploadCheck;
+  ignored: string[];
+}) {
+  const { checked } = check;
+  const left = new Set(ignored.map((name) => name.toLowerCase()));
+  const added = check.added.filter((name) => !left.has(name.toLowerCase()));
+  return (
+    <>
+      {added.length > 0 && (
+        <Note>
+          {counted(added.length, "new column")}: {added.join(", ")}. {table.name} doesn&apos;t have{" "}
+          {added.length === 1 ? "it" : "them"} yet. After the upload, the Overview offers to add{" "}
+          {added.length === 1 ? "it" : "them"}.
+        </Note>
+      )}
+      {checked.failure !== undefined && <Note tone="warn">A run would fail: {checked.failure}</Note>}
+      {checked.rejected > 0 && (
+        <Rejects checked={checked} fails={tooManyRejects(table, checked, false, check.allowed) !== undefined} />
+      )}
+    </>
+  );
+}
