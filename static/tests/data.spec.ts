@@ -364,9 +364,7 @@ test("sources are deleted with what tables lose, and their upload is no longer s
   await page.getByRole("button", { name: "Delete…" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete 2 files" });
   await expect(dialog.getByText("orders loses 5 rows of 2 files", { exact: true })).toBeVisible();
-  await expect(
-    dialog.getByText(/all_orders keeps 5 rows of 2 files, because of when_removed: keep_rows/),
-  ).toBeVisible();
+  await expect(dialog.getByText(/all_orders keeps 5 rows of 2 files, as its config says/)).toBeVisible();
   await expect(dialog.getByText(/Automatic runs of src-delete are off/)).toBeVisible();
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Delete", exact: true }).click();

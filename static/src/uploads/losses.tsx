@@ -59,7 +59,7 @@ export function lossText({ slug, table, files, rows, complete, keeps }: Loss, se
   const name = several ? `${slug}.${table}` : table;
   const least = complete ? "" : "at least ";
   return `${name} ${keeps ? "keeps" : "loses"} ${least}${counted(rows, "row")} of ${counted(files, "file")}${
-    keeps ? ", because of when_removed: keep_rows" : ""
+    keeps ? ", as its config says" : ""
   }`;
 }
 
@@ -79,8 +79,8 @@ export function Losses({ files, slugs }: { files: readonly LakeFile[]; slugs: re
   const manual = slugs.filter((slug) => !held.includes(slug) && isManual(slug));
   const general = (
     <p>
-      The next run of {slugs.join(", ")} removes their rows from the tables that read them, except from tables with{" "}
-      <code>when_removed: keep_rows</code>.
+      The next run of {slugs.join(", ")} removes their rows from the tables that read them, except from tables whose
+      config keeps them.
     </p>
   );
   return (
