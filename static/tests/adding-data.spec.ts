@@ -232,8 +232,8 @@ test("new columns and rows that don't fit are named before the upload", async ({
   await expect.poll(() => rowsOf(page, "in-check", "orders"), SLOW).toBe(5);
   // Samples leave no pipelines behind.
   await expect(async () => {
-    const { prefixes } = await api.get<{ prefixes: string[] }>("/api/lake?prefix=pipelines/&delimiter=/");
-    expect(prefixes.filter((prefix) => prefix.includes("draft"))).toEqual([]);
+    const { folders } = await api.get<{ folders: string[] }>("/api/lake?prefix=pipelines/");
+    expect(folders.filter((folder) => folder.includes("draft-"))).toEqual([]);
   }).toPass(SLOW);
 });
 

@@ -14,7 +14,7 @@ const newest = (page: Page) => page.locator("tr[data-job]").first();
 test("a failed run shows cause, position and advice, and succeeds once the config is fixed", async ({ page, api }) => {
   await api.pipeline("job-mend", config("n"), { "a.csv": "m\n1\n2\n" });
   await page.goto("/p/job-mend/jobs");
-  await expect(newest(page)).toContainText("header mismatch");
+  await expect(newest(page)).toContainText("does not fit table numbers");
   await newest(page).getByRole("link").click();
   const why = page.getByRole("region", { name: "Failure" });
   await expect(why).toContainText("does not fit table numbers");
@@ -36,7 +36,7 @@ test("a failed run shows cause, position and advice, and succeeds once the confi
 test("a run that is started beside a failed job takes its place", async ({ page, api }) => {
   await api.pipeline("job-next", config("n"), { "a.csv": "m\n1\n2\n" });
   await page.goto("/p/job-next/jobs");
-  await expect(newest(page)).toContainText("header mismatch");
+  await expect(newest(page)).toContainText("does not fit table numbers");
   await newest(page).getByRole("link").click();
   await expect(page.getByRole("region", { name: "Failure" })).toBeVisible();
   await api.put("/api/p/job-next/config", config("m"));
