@@ -91,8 +91,8 @@ export const FORMATS: Record<string, string> = {
   gbp: "£1,234.57",
   gbp0: "£1,235",
   bytes: "1.2 MiB",
-  duration_s: "Seconds: 1 h 2 min",
-  duration_ms: "Milliseconds: 1.2 s",
+  duration_s: "Seconds: 1 min",
+  duration_ms: "Milliseconds: 1 s",
 };
 
 export const KINDS: Record<Kind, string> = {
