@@ -180,7 +180,7 @@ test("a pivot table and a grouped table are made by clicks, with written times a
   await expect(shown.getByRole("columnheader")).toHaveText(["month", "North", "South", "West", "Total"]);
   await page.getByLabel("Totals").selectOption("None");
   await expect(shown.getByRole("columnheader")).toHaveText(["month", "North", "South", "West"]);
-  await page.getByLabel("Totals").selectOption("Of rows and columns");
+  await page.getByLabel("Totals").selectOption("Shown");
   await expect(shown.getByRole("rowheader").first()).toHaveText(/^[A-Z][a-z]{2} 2\d{3}$/);
   await expectAccessible(page);
   await page.getByRole("button", { name: "Add chart to dashboard" }).click();
@@ -374,4 +374,100 @@ test("on a phone the builder and the editor fit the screen", async ({ page, api 
   await page.getByRole("button", { name: "Edit Total amount per day" }).click();
   await expect(canvas(page)).toBeVisible();
   expect(await wide()).toBeLessThanOrEqual(390);
+});
+
+/** Sales of a year, with signs, and of no region in every fifth row. */
+const SIGNED = [
+  "month,region,amount,rate",
+  ...Array.from({ length: 60 }, (_, at) => {
+    const month = String(1 + (at % 12)).padStart(2, "0");
+    return `2024-${month}-01,${["North", "South", "West", "East", ""][at % 5]},$${at + 1}.50,${at % 40}.5%`;
+  }),
+].join("\n");
+const signed = {
+  version: 1,
+  mappings: [
+    {
+      table: "sales",
+      files: ["*.csv"],
+      columns: [
+        { name: "month", type: "date" },
+        { name: "region", type: "string" },
+        { name: "amount", type: "decimal(10,2)", number_format: { currency: ["$"] } },
+        { name: "rate", type: "decimal(8,4)", number_format: { percent: true } },
+      ],
+      csv: { null_values: [""] },
+    },
+  ],
+};
+
+test("amounts with signs have their currency, rows without a value are called empty and can be chosen, and a pivot of a year is whole", async ({
+  page,
+  api,
+}) => {
+  test.slow();
+  await api.pipeline("build-signed", signed, { "sales.csv": SIGNED });
+  await page.goto("/p/build-signed/data/sales?chart=1");
+  const chart = chartOf(page);
+  await chart.getByLabel("Split by").selectOption("region");
+  const readers = chart.getByRole("table", { name: /60 rows/ });
+  await expect(readers).toContainText("(empty)");
+  await expect(readers).toContainText("Jan 2024");
+  await expect(readers).toContainText("$1.50");
+  await expect(chart).not.toContainText("null");
+  await chart.getByRole("combobox", { name: "Chart", exact: true }).selectOption("Pivot table");
+  const pivot = page.getByRole("region", { name: /pivot table.*scrolls/ });
+  await expect(pivot.getByRole("columnheader", { name: "(empty)" })).toBeVisible();
+  for (const select of await chart.getByRole("combobox").all())
+    expect(
+      await select.evaluate((node: HTMLSelectElement) => {
+        const pen = document.createElement("canvas").getContext("2d");
+        const style = getComputedStyle(node);
+        if (!pen) return "no canvas";
+        pen.font = style.font;
+        const room = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        return [...node.options].map(({ text }) => text).find((text) => pen.measureText(text).width > room);
+      }),
+      "an option that is cut",
+    ).toBeUndefined();
+
+  const regions = pivot.getByRole("columnheader");
+  for (const [value, shown] of [
+    ["is", ["month", "(empty)"]],
+    ["is not", ["month", "East", "North", "South", "West", "Total"]],
+  ] as const) {
+    await chart.getByRole("button", { name: "Add filter" }).click();
+    await chart.getByLabel("Filter column").selectOption("region");
+    await chart.getByLabel("Operator").selectOption(value);
+    await expect(chart.locator('datalist option[value="(empty)"]')).toBeAttached();
+    await chart.getByLabel("Value", { exact: true }).fill("(empty)");
+    await chart.getByRole("button", { name: "Add", exact: true }).click();
+    await expect(chart.getByRole("button", { name: `region ${value} empty`, exact: true })).toBeVisible();
+    await expect(regions).toHaveText([...shown]);
+    await chart.getByRole("button", { name: `Remove filter region ${value} empty` }).click();
+  }
+  await chart.getByRole("button", { name: "Add chart to dashboard" }).click();
+  const adding = page.getByRole("dialog", { name: "Add chart to dashboard" });
+  await adding.getByLabel("Title of the dashboard").fill("Signed");
+  await adding.getByRole("button", { name: "Add panel" }).click();
+  await expect(page).toHaveURL(/\/edit$/);
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Signed");
+  await expect(page.getByLabel("Title of the dashboard")).toHaveCount(1);
+  const foot = page.locator("[data-panel] .pivot tfoot");
+  await expect(foot).toBeVisible();
+  const inside = () =>
+    foot.evaluate((node) => {
+      const box = node.closest(".pivot");
+      return box !== null && box.scrollHeight <= box.clientHeight && node.getBoundingClientRect().height > 0;
+    });
+  expect(await inside()).toBe(true);
+
+  await page.getByRole("button", { name: "Add filter" }).click();
+  const dialog = page.getByRole("dialog", { name: "Add filter" });
+  await dialog.getByLabel("Column").selectOption("region");
+  await dialog.getByRole("button", { name: "Add filter" }).click();
+  await page.getByRole("button", { name: "Region Any" }).click();
+  await page.getByRole("option", { name: "(empty)" }).click();
+  await page.keyboard.press("Escape");
+  await expect(page.locator("[data-panel] .pivot thead th")).toHaveText(["month", "(empty)"]);
 });

@@ -88,12 +88,16 @@ test("readers and print see the editor's layout, print has the filters in words,
   expect(await sizes("kpi")).toBeCloseTo(edited, 1);
 
   await page.getByRole("button", { name: "Full screen" }).click();
-  await expect(page.locator(":fullscreen > .dash-full-title")).toHaveText("Everything");
-  await page.evaluate(() => document.exitFullscreen());
+  const exit = page.getByRole("button", { name: "Exit full screen" });
+  await expect(page.locator(":fullscreen > .dash-full-head > p")).toHaveText("Everything");
+  await exit.click();
+  await expect(page.locator(":fullscreen")).toHaveCount(0);
+  await expect(exit).toHaveCount(0);
   await panel(page, "line").getByRole("button", { name: "More actions for Line" }).click();
   await page.getByRole("menuitem", { name: "Full screen" }).click();
-  await expect(page.locator(":fullscreen > .dash-full-title")).toHaveText("Everything");
-  await page.evaluate(() => document.exitFullscreen());
+  await expect(page.locator(":fullscreen > .dash-full-head > p")).toHaveText("Everything");
+  await exit.click();
+  await expect(page.locator(":fullscreen")).toHaveCount(0);
 
   await page.setViewportSize({ width: 760, height: 1_000 });
   await page.emulateMedia({ media: "print" });
@@ -204,7 +208,11 @@ test("a dashboard published in another browser is visible immediately, despite a
   await expect(page.getByRole("heading", { name: "Everything", exact: true })).toBeVisible();
 });
 
-test("two editors of one draft: the second sees both texts and chooses", async ({ page, api, watch }) => {
+test("two editors of one draft: the second sees in words what changed on both sides, and chooses", async ({
+  page,
+  api,
+  watch,
+}) => {
   watch.expected.push(/412/);
   await published(api, "dash-two", everything());
   await page.goto("/p/dash-two/dashboards/all/edit");
@@ -215,12 +223,20 @@ test("two editors of one draft: the second sees both texts and chooses", async (
   await expect(page.getByText("Draft saved")).toBeVisible();
   await api.put(
     "/api/p/dash-two/dashboards/all?draft=1",
-    everything().replace("title: Everything", "title: Theirs"),
+    everything().replace("title: Everything", "title: Theirs").replace("title: Heatmap", "title: Warm"),
     "application/yaml",
   );
   await write(editor, everything().replace("title: Everything", "title: Mine again"));
   const dialog = page.getByRole("dialog", { name: "Someone else changed this draft" });
-  await dialog.getByRole("button", { name: "Use theirs" }).click();
+  await expect(dialog.getByRole("listitem")).toHaveText([
+    "Renamed the dashboard to “Mine again”",
+    "Renamed the dashboard to “Theirs”",
+    "Renamed the panel “Heatmap” to “Warm”",
+  ]);
+  await expect(dialog.getByText("title: Theirs")).toHaveCount(0);
+  await dialog.getByRole("button", { name: "Show both as YAML" }).click();
+  await expect(dialog.getByText("title: Theirs")).toBeVisible();
+  await dialog.getByRole("button", { name: "Take theirs" }).click();
   await expect(page.getByRole("heading", { name: "Theirs", exact: true, level: 1 })).toBeVisible();
   await page.getByRole("button", { name: "More actions for Theirs" }).click();
   await page.getByRole("menuitem", { name: /Discard draft/ }).click();

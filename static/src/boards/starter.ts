@@ -3,7 +3,16 @@ import type { Table } from "../api/types";
 import { emptyText } from "./add";
 import { type ChartChoice, titleOf } from "./builder/choice";
 import { nameFrom, panelOf } from "./builder/panel";
-import { aggregateOf, categoriesOf, dimensionOf, firstChoice, measuresOf, timesOf, TOP } from "./builder/pick";
+import {
+  aggregateOf,
+  categoriesOf,
+  dimensionOf,
+  firstChoice,
+  measured,
+  measuresOf,
+  timesOf,
+  TOP,
+} from "./builder/pick";
 import { type Profile, profileTable } from "./builder/profile";
 import { statementOf } from "./builder/statement";
 import { addPanel, addParam, edited } from "./yaml";
@@ -28,11 +37,11 @@ function figures(table: string, profile: Profile): Omit<Part, "width">[] {
   const base = { source: { table }, kind: "number" } as const;
   const found: Omit<Part, "width">[] = [{ id: "rows", choice: { ...base, aggregate: "count" } }];
   if (measure) {
-    const of = { measure: measure.name, measureType: measure.type };
+    const of = measured(measure);
     if (aggregateOf(measure) === "sum") found.push({ id: "total", choice: { ...base, aggregate: "sum", ...of } });
     found.push({ id: "average", choice: { ...base, aggregate: "avg", ...of } });
   } else if (category) {
-    const of = { measure: category.name, measureType: category.type };
+    const of = measured(category);
     found.push({ id: "kinds", choice: { ...base, aggregate: "distinct", ...of } });
   }
   return found;
@@ -65,6 +74,13 @@ function parts(table: Table, profile: Profile): Part[] {
   return [...found, { id: "latest", choice: sample, width: 12, height: 400 }];
 }
 
+/** Columns of the sample rows, with the formats of their units. */
+const formatted = (names: string[], profile: Profile) =>
+  names.map((field) => {
+    const format = profile.columns.find(({ name }) => name === field)?.unit;
+    return format === undefined ? field : { field, format: format === "percent" ? "percent1" : format };
+  });
+
 /** The YAML document. */
 export function starterText(table: Table, profile: Profile): string {
   const [time] = timesOf(profile);
@@ -82,7 +98,9 @@ export function starterText(table: Table, profile: Profile): string {
         width,
         ...(height === undefined ? {} : { height }),
       };
-      addPanel(document, panelOf(choice, fields, max), { name: id, sql: statementOf(choice), choice });
+      const panel = panelOf(choice, fields, max);
+      if (choice.more) panel.columns = formatted(choice.more, profile);
+      addPanel(document, panel, { name: id, sql: statementOf(choice), choice });
     }
   });
 }

@@ -1,6 +1,6 @@
 /** Filters on columns, as the API reads them (`column:operator:value`) and as fields show them. */
 import { dayExample, dayOf, plainNumber } from "./typed";
-import { isNumeric } from "./values";
+import { EMPTY, isNumeric } from "./values";
 
 export type Operator =
   "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "starts_with" | "in" | "not_in" | "is_null" | "is_not_null";
@@ -119,6 +119,17 @@ export function filtersOf(column: string, type: string, choice: Choice, text: st
   }
   const free = choice === "contains" || choice === "starts_with";
   return [{ column, operator: choice, value: free ? trimmed : bound(type, choice, checked(type, trimmed)) }];
+}
+
+/** Filters for rows without a value, if that is among those entered; undefined if it isn't. @throws Error */
+export function emptyFilters(column: string, type: string, choice: Choice, text: string): Filter[] | undefined {
+  const isList = choice === "in" || choice === "not_in";
+  const values = isList ? text.split(",").map((one) => one.trim()) : [text.trim()];
+  if (!(isList || choice === "eq" || choice === "ne") || !values.includes(EMPTY)) return undefined;
+  const others = values.filter((one) => one !== EMPTY && one !== "").join(",");
+  if (choice === "in" && others !== "") throw new Error(`${EMPTY} can't be one of several values`);
+  const operator = choice === "eq" || choice === "in" ? "is_null" : "is_not_null";
+  return [...filtersOf(column, type, choice, others), { column, operator, value: "" }];
 }
 
 /** Separators of a range's ends; a hyphen stands within dates, too. */

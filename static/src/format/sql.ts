@@ -1,4 +1,6 @@
 /** Quotes SQL identifiers and texts. */
+import { EMPTY } from "./values";
+
 const PLAIN = /^[a-z_][a-z0-9_]*$/i;
 /** Words that DuckDB doesn't accept as a column name without quotes. */
 const RESERVED = new Set(
@@ -22,3 +24,7 @@ export const identifier = (name: string): string =>
 
 /** A quoted text. */
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** A column as text, which says so if there is no value. */
+export const textOrEmpty = (column: string): string =>
+  `coalesce(CAST(${identifier(column)} AS VARCHAR), ${literal(EMPTY)})`;

@@ -3,6 +3,9 @@ import type { Cell } from "../api/types";
 import { bytes } from "./number";
 import { duration } from "./time";
 
+/** A group without a value: in charts, pivots and filters. */
+export const EMPTY = "(empty)";
+
 type Family = "number" | "time" | "other";
 
 const NUMBERS =

@@ -1,11 +1,14 @@
 import { describe, expect, it } from "vitest";
+import { condition } from "../../format/condition";
+import { emptyFilters } from "../../format/filter";
 import { choiceOf } from "./checked";
-import { choiceOfSpec, withAggregate, withBy, withKind, withSplit } from "./change";
+import { choiceOfSpec, withAggregate, withBy, withKind, withMeasure, withSplit } from "./change";
 import { type ChartChoice, formatOf, freeTitle, isAutomatic, specOf, titleOf } from "./choice";
 import { nameFrom, panelOf } from "./panel";
 import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
 import { type ColumnProfile, type Profile, profileOf, profileRows, profileSql } from "./profile";
 import { statementOf } from "./statement";
+import { unitsOf } from "./units";
 
 const DAY_MS = 86_400_000;
 const column = (
@@ -298,6 +301,88 @@ describe("chart as a panel", () => {
   ] as const)("formats %s of %s (%s) up to %d as %s", (aggregate, measure, measureType, max, format) =>
     expect(formatOf({ source: { table: "t" }, kind: "number", aggregate, measure, measureType }, max)).toBe(format),
   );
+});
+
+describe("a column whose sources have signs", () => {
+  const signed: Profile = {
+    ...sales,
+    columns: sales.columns.map((one) =>
+      one.name === "revenue"
+        ? { ...one, unit: "usd" }
+        : one.name === "discount_rate"
+          ? { ...one, unit: "percent" }
+          : one,
+    ),
+  };
+  const signedKnown = { columns: sales.columns, profile: signed };
+  const fields = { id: "a", title: "T", query: "q", width: 12 };
+
+  it("gives all kinds of charts its format", () => {
+    const first = firstChoice("sales", signed);
+    expect(first).toEqual({ ...revenue, measureUnit: "usd" });
+    expect(choiceOf(JSON.parse(JSON.stringify(first)))).toEqual(first);
+    expect(formatOf(first, 500)).toBe("usd");
+    expect(formatOf(first, 50_000)).toBe("usd0");
+    for (const kind of ["line", "bar", "pie", "heatmap", "pivot", "table", "number", "scatter"] as const)
+      expect(JSON.stringify(panelOf(withKind(first, kind, signedKnown), fields, 500))).toContain('"format":"usd"');
+    expect(formatOf({ ...first, format: "compact" }, 500)).toBe("compact");
+  });
+  it("keeps it from other measures", () => {
+    const first = firstChoice("sales", signed);
+    const discount = withMeasure(first, "discount_rate", signedKnown);
+    expect(formatOf(withAggregate(discount, "avg", signedKnown))).toBe("percent1");
+    expect(formatOf(withMeasure(first, "quantity", signedKnown))).toBe("integer");
+    expect(formatOf(withAggregate(first, "count", signedKnown))).toBe("integer");
+    expect(formatOf(withAggregate(first, "distinct", signedKnown))).toBe("integer");
+  });
+  it("is read from the config, unless its signs have no format or its files don't agree", () => {
+    const column = (name: string, number_format: unknown) => ({ name, number_format });
+    const config = {
+      mappings: [
+        { table: "other", columns: [column("a", { currency: ["$"] })] },
+        {
+          table: "t",
+          columns: [
+            column("a", { currency: ["€", "EUR"] }),
+            column("b", { percent: true }),
+            column("c", { currency: ["CHF"] }),
+            column("d", { currency: ["$", "CAD"] }),
+            column("e", null),
+            column("f", { currency: ["$"] }),
+            null,
+          ],
+          variants: [{ columns: [column("e", { currency: ["£"] }), column("f", { currency: ["€"] })] }],
+        },
+      ],
+    };
+    expect(Object.fromEntries(unitsOf(config as never, "t"))).toEqual({ a: "eur", b: "percent", e: "gbp" });
+    expect(unitsOf({}, "t").size).toBe(0);
+  });
+});
+
+describe("a filter on rows without a value", () => {
+  it("is NULL in SQL, alone, negated, and in a list", () => {
+    const where = (choice: "eq" | "ne" | "in" | "not_in", text: string) =>
+      emptyFilters("region", "string", choice, text)?.map((filter) => condition(filter, "string"));
+    expect(where("eq", "(empty)")).toEqual(["region IS NULL"]);
+    expect(where("ne", "(empty)")).toEqual(["region IS NOT NULL"]);
+    expect(where("in", "(empty)")).toEqual(["region IS NULL"]);
+    expect(where("not_in", "(empty), West")).toEqual([
+      "(region IS NULL OR region NOT IN ('West'))",
+      "region IS NOT NULL",
+    ]);
+    expect(() => where("in", "(empty), West")).toThrow("(empty) can't be one of several values");
+    expect(where("eq", "West")).toBeUndefined();
+  });
+  it("is one of the values of a dashboard's filter, but not of one that an earlier version made", () => {
+    const use = { param: "region", kind: "select" as const, column: "region" };
+    const sql = (params: object[]) => statementOf({ ...revenue, params } as ChartChoice);
+    expect(sql([{ ...use, empty: true }])).toContain(
+      "list_contains($region, coalesce(CAST(region AS VARCHAR), '(empty)'))",
+    );
+    expect(sql([use])).toContain("list_contains($region, CAST(region AS VARCHAR))");
+    expect(choiceOf({ ...revenue, params: [{ ...use, empty: true }] })?.params).toEqual([{ ...use, empty: true }]);
+  });
 });
 
 describe("stored chart choice", () => {

@@ -8,6 +8,7 @@ import {
   dimensionOf,
   firstChoice,
   kindFor,
+  measured,
   measuresOf,
   SERIES,
   sortOf,
@@ -67,14 +68,14 @@ export function withSplit(choice: ChartChoice, name: string, { columns, profile 
   return { ...without(choice, "more"), split: plain ? raw(column) : dimensionOf(profiledAs(column, profile), SERIES) };
 }
 
-export function withMeasure(choice: ChartChoice, name: string, { columns }: Known): ChartChoice {
-  return { ...without(choice, "more"), measure: name, measureType: byName(name, columns).type };
+export function withMeasure(choice: ChartChoice, name: string, { columns, profile }: Known): ChartChoice {
+  return { ...without(choice, "more", "measureUnit"), ...measured(profiledAs(byName(name, columns), profile)) };
 }
 
 export function withAggregate(choice: ChartChoice, aggregate: Aggregate, known: Known): ChartChoice {
   const { columns, profile } = known;
   const next = without({ ...choice, aggregate }, "more");
-  if (aggregate === "count") return grouped(without(next, "measure", "measureType"), known);
+  if (aggregate === "count") return grouped(without(next, "measure", "measureType", "measureUnit"), known);
   const fits = (name: string | undefined) =>
     name !== undefined && (aggregate === "distinct" || isNumeric(byName(name, columns).type));
   const [best] = measuresOf(profile);
@@ -114,12 +115,8 @@ export function withKind(choice: ChartChoice, kind: Kind, known: Known): ChartCh
     const isPlace = familyOf(along.type) !== "other" && along.name !== y?.name;
     const x = isPlace && choice.by ? along : (numbers.find(({ name }) => name !== y?.name) ?? columns[0]);
     const split = choice.split ? { split: raw(byName(choice.split.column, columns)) } : {};
-    return {
-      ...without(next, "sort", "more", "split"),
-      ...(x ? { by: raw(x) } : {}),
-      ...(y ? { measure: y.name, measureType: y.type } : {}),
-      ...split,
-    };
+    const bare = without(next, "sort", "more", "split");
+    return { ...(y ? withMeasure(bare, y.name, known) : bare), ...(x ? { by: raw(x) } : {}), ...split };
   }
   const left = choice.kind === "scatter" && choice.aggregate !== "none" ? grouped(next, known) : next;
   if (kind === "number" && left.aggregate === "none") return withAggregate(left, "sum", known);

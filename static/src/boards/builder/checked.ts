@@ -54,20 +54,21 @@ function filter(value: unknown): (Filter & { type: string }) | undefined {
 
 function param(value: unknown): ParamUse | undefined {
   if (!isRaw(value)) return undefined;
-  const { param: name, kind, column } = value;
+  const { param: name, kind, column, empty } = value;
   if (!isText(name) || !/^[a-z][a-z0-9_]*$/.test(name) || !isText(column) || !isKey(kind, PARAM_KINDS))
     return undefined;
-  return { param: name, kind, column };
+  return { param: name, kind, column, ...(empty === true ? { empty } : {}) };
 }
 
 /** A choice from plain data; undefined if it isn't one. */
 export function choiceOf(value: unknown): ChartChoice | undefined {
   if (!isRaw(value)) return undefined;
-  const { kind, aggregate, measure, measureType, others, sort, format } = value;
+  const { kind, aggregate, measure, measureType, measureUnit, others, sort, format } = value;
   const own = source(value.source);
   if (!own || !isKey(kind, KINDS) || !isKey(aggregate, AGGREGATES)) return undefined;
   const optional: Partial<ChartChoice> = {};
   if (isText(measure)) optional.measure = measure;
+  if (isKey(measureUnit, FORMATS)) optional.measureUnit = measureUnit;
   if (isText(measureType)) optional.measureType = measureType;
   const more = list(value.more, (one) => (isText(one) ? one : undefined));
   if (more) optional.more = more;

@@ -32,6 +32,8 @@ export interface ParamUse {
   /** The parameter's type. */
   kind: "date_range" | "select" | "number" | "text";
   column: string;
+  /** Of a select: rows without a value have one, too. */
+  empty?: boolean;
 }
 
 export interface ChartChoice {
@@ -42,6 +44,8 @@ export interface ChartChoice {
   measure?: string;
   /** Type of the measure's column. */
   measureType?: string;
+  /** The number format that signs in the measure's sources say: `usd`, `percent`. */
+  measureUnit?: string;
   /** Further columns of a result that are drawn as they are. */
   more?: string[];
   by?: Dimension;
@@ -87,8 +91,8 @@ export const FORMATS: Record<string, string> = {
   gbp: "£1,234.57",
   gbp0: "£1,235",
   bytes: "1.2 MiB",
-  duration_s: "Seconds: 1 h 2 min",
-  duration_ms: "Milliseconds: 1.2 s",
+  duration_s: "Seconds: 1 min",
+  duration_ms: "Milliseconds: 1 s",
 };
 
 export const KINDS: Record<Kind, string> = {
@@ -246,14 +250,17 @@ const RATIOS = new Set(["rate", "ratio", "share", "pct", "percent", "percentage"
 
 /** Number format of the measure; `max`: the largest value seen, if known. */
 export function formatOf(choice: ChartChoice, max?: number): string {
-  const { aggregate, measure = "", measureType = "" } = choice;
+  const { aggregate, measure = "", measureType = "", measureUnit = "" } = choice;
   if (choice.format !== undefined) return choice.format;
   if (aggregate === "count" || aggregate === "distinct") return "integer";
+  if (measureUnit === "percent") return "percent1";
+  const isLarge = max !== undefined && Math.abs(max) >= 10_000;
+  if (measureUnit) return isLarge ? `${measureUnit}0` : measureUnit;
   const last = words(measure).at(-1) ?? "";
   if (RATIOS.has(last) && aggregate !== "sum" && max !== undefined && Math.abs(max) <= 1) return "percent1";
   const whole = /^u?(?:int|tinyint|smallint|bigint|hugeint)/i.test(measureType);
   if (whole) return aggregate === "avg" || aggregate === "median" ? "decimal1" : "integer";
-  if (MONEY.has(last) && max !== undefined && Math.abs(max) >= 10_000) return "integer";
+  if (MONEY.has(last) && isLarge) return "integer";
   return MONEY.has(last) ? "decimal2" : "number";
 }
 
@@ -330,7 +337,7 @@ export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefi
     case "heatmap":
       return { type: "heatmap", x, y: [field(names.split ?? by.column)], value };
     case "scatter":
-      return { type: "scatter", x, y: [field(names.measure)], ...series };
+      return { type: "scatter", x, y: [field(names.measure, undefined, choice.measureUnit && format)], ...series };
     case "stacked":
       return { type: "bar", x, y: [value, ...more.map((name) => field(name))], stacked: true, ...series };
     case "area":

@@ -191,7 +191,7 @@ export function Fields({ choice, known, onChange }: Props) {
           value={choice.totals ? "shown" : ""}
           options={[
             ["", "None"],
-            ["shown", "Of rows and columns"],
+            ["shown", "Shown"],
           ]}
           onPick={(shown) => onChange(shown ? { ...choice, totals: true } : without(choice, "totals"))}
         />

@@ -10,6 +10,7 @@ import { SelectField, TextField } from "../../components/field";
 import {
   type Choice,
   choicesFor,
+  emptyFilters,
   fieldOf,
   type Filter,
   filtersOf,
@@ -19,7 +20,7 @@ import {
   takesValue,
   wordsOf,
 } from "../../format/filter";
-import { isNumeric, plain, timeWritten, written } from "../../format/values";
+import { EMPTY, isNumeric, plain, timeWritten, written } from "../../format/values";
 import { daysOfRange, RANGES } from "../presets";
 import type { Known } from "./change";
 import type { ChartChoice } from "./choice";
@@ -54,6 +55,9 @@ function grouped(filters: readonly Typed[]): Typed[][] {
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text);
 const hasDays = (type: string): boolean => /^(?:date|timestamp)/.test(type);
 
+/** Charts call null empty. */
+const operatorText = (choice: Choice, type: string): string => wordsOf(choice, type).replace("null", "empty");
+
 /** `date from May 1, 2024 to May 31, 2024`. */
 function text(group: Typed[]): string {
   const [{ column, type } = { column: "", type: "" }] = group;
@@ -64,7 +68,7 @@ function text(group: Typed[]): string {
     const [from = "", to = ""] = state.text.split(" .. ");
     return `${column} from ${value(from)} to ${value(to)}`;
   }
-  return `${column} ${wordsOf(state.choice, type)}${takesValue(state.choice) ? ` ${value(state.text)}` : ""}`;
+  return `${column} ${operatorText(state.choice, type)}${takesValue(state.choice) ? ` ${value(state.text)}` : ""}`;
 }
 
 function withFilters(choice: ChartChoice, filters: Typed[]): ChartChoice {
@@ -168,7 +172,9 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
     // A date that isn't whole has no value; its field says so.
     if (event.currentTarget.querySelector('[type="date"]:invalid')) return;
     try {
-      const found = isRange ? rangeOf(name, type, from, to) : filtersOf(name, type, operator, from);
+      const found = isRange
+        ? rangeOf(name, type, from, to)
+        : (emptyFilters(name, type, operator, from) ?? filtersOf(name, type, operator, from));
       if (found.length > 0) onDone(found.map((filter) => ({ ...filter, type })));
       else setMistake({ end: "from", text: "Enter a value." });
     } catch (thrown) {
@@ -210,7 +216,7 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
       >
         {choicesFor(type).map((one) => (
           <option key={one} value={one}>
-            {wordsOf(one, type)}
+            {operatorText(one, type)}
           </option>
         ))}
       </SelectField>
@@ -321,7 +327,7 @@ function Values({ slug, choice, filled, name }: Pick<FormProps, "slug" | "choice
   return (
     <>
       {(data?.rows as Row[] | undefined)?.map(([one]) => (
-        <option key={plain(one)} value={plain(one)} />
+        <option key={plain(one)} value={one === null ? EMPTY : plain(one)} />
       ))}
     </>
   );

@@ -67,7 +67,14 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
     case "pie":
       return { ...start, type: "pie", x, y: measure, ...size };
     case "scatter":
-      return { ...start, type: "scatter", x, y: names.measure, ...series, ...size };
+      return {
+        ...start,
+        type: "scatter",
+        x,
+        y: choice.measureUnit && format ? { field: names.measure, format } : names.measure,
+        ...series,
+        ...size,
+      };
     case "heatmap":
       return { ...start, type: "heatmap", x, y: names.split ?? x, value: measure, ...size };
     case "stacked":

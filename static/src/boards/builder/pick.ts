@@ -78,6 +78,13 @@ export function measuresOf({ columns, rows }: Profile): ColumnProfile[] {
     .map(({ column }) => column);
 }
 
+/** A column as a chart's measure. */
+export const measured = ({ name, type, unit }: { name: string; type: string; unit?: string }) => ({
+  measure: name,
+  measureType: type,
+  ...(unit === undefined ? {} : { measureUnit: unit }),
+});
+
 /** Sums amounts, averages rates and levels. */
 export function aggregateOf({ name, min }: ColumnProfile): "sum" | "avg" {
   if (has(name, AVERAGED) || words(name).join(" ").includes("unit price")) return "avg";
@@ -154,9 +161,7 @@ export function firstChoice(table: string, profile: Profile): ChartChoice {
   return {
     source: { table },
     kind: kindFor(by),
-    ...(measure
-      ? { aggregate: aggregateOf(measure), measure: measure.name, measureType: measure.type }
-      : { aggregate: "count" }),
+    ...(measure ? { aggregate: aggregateOf(measure), ...measured(measure) } : { aggregate: "count" }),
     ...(by ? { by, sort: sortOf(by) } : {}),
   };
 }

@@ -1,8 +1,10 @@
 /** Profiles the columns of a table or a result, to suggest a chart. */
 import { api, ask } from "../../api/client";
+import { loadConfig } from "../../api/config";
 import type { Cell, QueryAnswer, ResultColumn, Row } from "../../api/types";
 import { identifier } from "../../format/sql";
-import { familyOf, instant, numeric, plain } from "../../format/values";
+import { familyOf, instant, isNumeric, numeric, plain } from "../../format/values";
+import { unitsOf } from "./units";
 
 export interface ColumnProfile {
   name: string;
@@ -14,6 +16,8 @@ export interface ColumnProfile {
   max: number | undefined;
   /** Whether a time has a time of day other than midnight. */
   hours: boolean;
+  /** The number format that signs in the sources say: `usd`, `percent`. */
+  unit?: string;
 }
 
 export interface Profile {
@@ -105,6 +109,17 @@ export async function profileTable(
 ): Promise<Profile> {
   const { name, rows, schema } = table;
   const exact = rows * profiled(schema).length <= EXACT_CELLS_MAX;
-  const answer = await ran(slug, profileSql(identifier(name), schema, exact), signal);
-  return { ...profileOf((answer.rows as Row[])[0] ?? [], schema), exact };
+  const [answer, units] = await Promise.all([
+    ran(slug, profileSql(identifier(name), schema, exact), signal),
+    loadConfig(slug).then(
+      ({ config }) => unitsOf(config, name),
+      () => new Map<string, string>(),
+    ),
+  ]);
+  const profile = profileOf((answer.rows as Row[])[0] ?? [], schema);
+  const columns = profile.columns.map((column) => {
+    const unit = units.get(column.name);
+    return unit !== undefined && isNumeric(column.type) ? { ...column, unit } : column;
+  });
+  return { ...profile, columns, exact };
 }

@@ -1,6 +1,6 @@
 /** SQL of a chart. Identifiers and texts are quoted by `format/sql` only. */
 import { condition } from "../../format/condition";
-import { identifier, literal } from "../../format/sql";
+import { identifier, literal, textOrEmpty } from "../../format/sql";
 import { type ChartChoice, type Dimension, namesOf, OTHER, type ParamUse, SAMPLE_ROWS, type Source } from "./choice";
 
 /** Maximum number of rows of an unaggregated result. */
@@ -11,13 +11,13 @@ const RESULT = "result";
 const isString = (type: string): boolean => /^(?:string|varchar)$/i.test(type);
 
 /** Condition of a parameter; no choice keeps all rows. */
-function paramCondition({ param, kind, column }: ParamUse): string {
+function paramCondition({ param, kind, column, empty }: ParamUse): string {
   const name = identifier(column);
   switch (kind) {
     case "date_range":
       return `($${param}_start IS NULL OR CAST(${name} AS DATE) BETWEEN $${param}_start AND $${param}_end)`;
     case "select":
-      return `($${param} IS NULL OR list_contains($${param}, CAST(${name} AS VARCHAR)))`;
+      return `($${param} IS NULL OR list_contains($${param}, ${empty ? textOrEmpty(column) : `CAST(${name} AS VARCHAR)`}))`;
     case "number":
       return `($${param} IS NULL OR ${name} >= $${param})`;
     case "text":
@@ -196,8 +196,5 @@ export function statementOf(choice: ChartChoice): string {
 export function valuesSql(source: Source, column: string, limit: number): string {
   const builder = new StatementBuilder({ source, kind: "table", aggregate: "none" });
   const name = identifier(column);
-  return builder.finish([
-    `SELECT DISTINCT ${name} FROM ${builder.from}`,
-    `WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${limit}`,
-  ]);
+  return builder.finish([`SELECT DISTINCT ${name} FROM ${builder.from} ORDER BY 1 NULLS FIRST LIMIT ${limit}`]);
 }

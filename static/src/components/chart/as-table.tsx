@@ -1,13 +1,22 @@
+import { useMemo } from "preact/hooks";
 import type { ResultColumn, Row } from "../../api/types";
 import { counted } from "../../format/number";
-import { isNaming } from "../../format/naming";
-import { written } from "../../format/values";
+import { textsOf } from "./columns";
+import type { ChartSpec } from "./spec";
 
 /** Limit for screen readers. */
 const ROWS_MAX = 50;
 
-/** Table alternative of a chart for screen readers. */
-export function AsTable({ label, columns, rows }: { label: string; columns: ResultColumn[]; rows: Row[] }) {
+interface Props {
+  label: string;
+  spec: ChartSpec;
+  columns: ResultColumn[];
+  rows: Row[];
+}
+
+/** Table alternative of a chart for screen readers, with the chart's titles and labels. */
+export function AsTable({ label, spec, columns, rows }: Props) {
+  const texts = useMemo(() => textsOf(spec, columns, rows), [spec, columns, rows]);
   return (
     <div class="for-readers">
       <table>
@@ -17,8 +26,8 @@ export function AsTable({ label, columns, rows }: { label: string; columns: Resu
         </caption>
         <thead>
           <tr>
-            {columns.map(({ name }) => (
-              <th key={name} scope="col">
+            {texts.map(({ name }, at) => (
+              <th key={at} scope="col">
                 {name}
               </th>
             ))}
@@ -27,12 +36,8 @@ export function AsTable({ label, columns, rows }: { label: string; columns: Resu
         <tbody>
           {rows.slice(0, ROWS_MAX).map((row, at) => (
             <tr key={at}>
-              {columns.map(({ name, type }, column) => (
-                <td key={name}>
-                  {row[column] === null
-                    ? "null"
-                    : written(row[column], isNaming(name, type) ? "text" : undefined, type)}
-                </td>
+              {texts.map(({ textOf }, column) => (
+                <td key={column}>{textOf(row[column])}</td>
               ))}
             </tr>
           ))}

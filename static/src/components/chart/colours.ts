@@ -1,4 +1,5 @@
 /** Colours of values that don't change between loads: by the value, not by its place in the result. */
+import { EMPTY } from "../../format/values";
 
 /** Names of grouped values: `Other`, `Other (12)`. */
 const GROUPED = /^Other(?: \([\d.,]+\))?$/;
@@ -33,6 +34,7 @@ export function slotsOf(
     taken.add(slot);
   };
   for (const name of names.filter((one) => GROUPED.test(one))) take(name, grey);
+  if (names.includes(EMPTY) && !taken.has(grey)) take(EMPTY, grey);
   const others = [...new Set(names)].filter((one) => !slots.has(one)).sort();
   for (const name of others) {
     const slot = known.get(name);

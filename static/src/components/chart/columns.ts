@@ -1,9 +1,10 @@
 /** Reads result columns for charts. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
+import { isNaming } from "../../format/naming";
 import { count } from "../../format/number";
-import { familyOf, instant, numeric, plain, timeWritten, written } from "../../format/values";
-import type { ChartField } from "./spec";
-import type { Step } from "./steps";
+import { EMPTY, familyOf, instant, numeric, plain, timeWritten, written } from "../../format/values";
+import type { ChartField, ChartSpec } from "./spec";
+import { isCalled, type Step } from "./steps";
 
 /** A chart field with its column index. */
 export interface ResolvedField extends ChartField {
@@ -52,7 +53,7 @@ export function grain(times: readonly number[], name = ""): Grain {
   if (times.some((ms) => ms % DAY_MS !== 0)) return "datetime";
   const days = times.map((ms) => new Date(ms));
   if (!days.every((day) => day.getUTCDate() === 1)) return "date";
-  const called = (unit: string) => new RegExp(`(?:^|[^a-z])${unit}s?(?:$|[^a-z])`, "i").test(name);
+  const called = (unit: string) => isCalled(name, unit);
   if (times.length < 2 && !["year", "quarter", "month"].some(called)) return "date";
   if (called("month")) return "month";
   const each = (months: number) => days.every((day) => day.getUTCMonth() % months === 0);
@@ -70,7 +71,7 @@ export const position = (value: Cell | undefined, kind: AxisKind): number | null
 
 /** Label of a value, including null. */
 export function labelled(value: Cell | undefined, field: ResolvedField, times = "date"): string {
-  if (value === null || value === undefined) return "null";
+  if (value === null || value === undefined) return EMPTY;
   if (!field.format && kindOf(field.type) === "time") {
     const ms = instant(value);
     if (ms !== null) return timeWritten(ms, times);
@@ -78,6 +79,33 @@ export function labelled(value: Cell | undefined, field: ResolvedField, times = 
   // Identifiers (years, hours) have no thousands separators.
   if (!field.format && familyOf(field.type) === "number") return plain(value);
   return written(value, field.format, field.type);
+}
+
+/** Labels of a field's values, times in the unit of all. */
+export function labelsOf(field: ResolvedField, rows: Row[]): (value: Cell | undefined) => string {
+  const isTime = kindOf(field.type) === "time";
+  const times = isTime ? rows.map((row) => instant(row[field.at])).filter((ms) => ms !== null) : [];
+  const unit = isTime ? grain(times, field.field) : undefined;
+  return (value) => labelled(value, field, unit);
+}
+
+/** Titles and values of a result's columns in a chart's words. */
+export function textsOf(
+  { x, y, value, series, point }: ChartSpec,
+  columns: ResultColumn[],
+  rows: Row[],
+): { name: string; textOf: (value: Cell | undefined) => string }[] {
+  const measures = value ? [...y, value] : y;
+  const groups = [x, ...[series, point].flatMap((field) => (field === undefined ? [] : [{ field }]))];
+  return columns.map(({ name, type }, at) => {
+    const group = groups.find((one) => one.field === name);
+    const field: ChartField = group ?? measures.find((one) => one.field === name) ?? { field: name };
+    const own = { ...field, at, type, name: field.title || name };
+    if (kindOf(type) === "time") return { name: own.name, textOf: labelsOf(own, rows) };
+    const format = field.format ?? (isNaming(name, type) ? "text" : undefined);
+    const missing = kindOf(type) === "number" && !group ? "no value" : EMPTY;
+    return { name: own.name, textOf: (cell) => written(cell, format, type) || (cell === "" ? "" : missing) };
+  });
 }
 
 /** Collects notes about data that isn't drawn. */

@@ -27,7 +27,7 @@ export function Chart({ label, spec, columns, rows, height = HEIGHT_PX, fill, co
         <Canvas label={label} shape={shape} spec={spec} />
       )}
       {shape.notes.length > 0 && <figcaption class="chart-notes">{shape.notes.join(" ")}</figcaption>}
-      {shape.kind !== "none" && <AsTable label={label} columns={columns} rows={rows} />}
+      {shape.kind !== "none" && <AsTable label={label} spec={spec} columns={columns} rows={rows} />}
     </figure>
   );
 }

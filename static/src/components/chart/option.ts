@@ -1,7 +1,7 @@
 /** Converts a shape to ECharts options. Tooltips are rich text, never markup. */
 import type { EChartsCoreOption } from "echarts/core";
 import { share } from "../../format/number";
-import { axisWritten, numberWritten, timeWritten } from "../../format/values";
+import { axisWritten, EMPTY, numberWritten, timeWritten } from "../../format/values";
 import { shownColours, slotsOf } from "./colours";
 import type { Axis } from "./columns";
 import { labelsBelow, labelsBeside } from "./labels";
@@ -76,7 +76,7 @@ const tooltip = (look: ChartTheme, more: object) => ({
 });
 
 /** Legend of the names that fit (`named`). */
-const legend = (look: ChartTheme, more: object = {}) => ({
+const legend = (look: ChartTheme, { data, ...more }: { data: string[]; [name: string]: unknown }) => ({
   type: "plain",
   right: 0,
   top: 0,
@@ -89,8 +89,11 @@ const legend = (look: ChartTheme, more: object = {}) => ({
   textStyle: { color: look.dim, fontSize: TEXT_PX, lineHeight: TEXT_PX, padding: [0, 6, 0, 0] },
   inactiveColor: look.strong,
   formatter: short,
+  data: data.map((name) => (name === EMPTY ? { name, textStyle: QUIET } : name)),
   ...more,
 });
+/** Looks of the label of a group without a value. */
+const QUIET = { fontStyle: "italic" };
 
 /** Sizes of a legend row, and of an entry without its name, in pixels. */
 const LEGEND_ROW_PX = 20;
@@ -221,7 +224,7 @@ function axisOption(axis: Axis, look: ChartTheme, { isVertical = false, ...more 
       return {
         ...shared,
         type: "category",
-        data: axis.labels,
+        data: axis.labels.map((value) => (value === EMPTY ? { value, textStyle: QUIET } : value)),
         axisLabel: { ...label, ...categoryLabels(axis.labels, look, isVertical) },
       };
     case "time":
@@ -477,7 +480,7 @@ function pointTip(item: TipItem, shape: Extract<Shape, { kind: "points" }>, many
     `${safe(shape.y.name)}  ${safe(tooltipValue(shape.y, point.place[1]))}`,
   ];
   if (shape.size) {
-    const size = point.size === null ? "null" : numberWritten(point.size, shape.size.format);
+    const size = point.size === null ? "no value" : numberWritten(point.size, shape.size.format);
     rows.push(`${safe(shape.size.name)}  ${safe(size)}`);
   }
   return [...(head.length > 0 ? [head.join(" · ")] : []), ...rows].join("\n");

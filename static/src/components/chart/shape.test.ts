@@ -47,6 +47,45 @@ describe("a time that regular data lacks", () => {
     expect(values(days(1, 3, 8, 21))).toEqual([1, 3, 8, 21]);
     expect(values(months(1, 5))).toEqual([1, 5]);
   });
+  it("is a gap even if few times are left, where the column's name or their days say the step", () => {
+    const named = [{ name: "month", type: "date" }, ...daily.slice(1)];
+    const of2 = (name: string, rows: Row[]) => {
+      const columns = [{ name, type: "timestamp" }, ...daily.slice(1)];
+      const shape = shapeOf({ ...spec, x: { field: name } }, columns, rows);
+      return of(shape, "lines").lines[0]?.points.map(([, value]) => value);
+    };
+    expect(of(shapeOf({ ...spec, x: { field: "month" } }, named, months(1, 5)), "lines").lines[0]?.points).toHaveLength(
+      5,
+    );
+    expect(values(months(1, 4, 12))?.filter((value) => value === null)).toHaveLength(9);
+    expect(of2("month", months(1, 3, 5))).toEqual([1, null, 3, null, 5]);
+    expect(of2("quarter", months(1, 4, 10))).toEqual([1, 4, null, 10]);
+    const at = (...times: string[]): Row[] => times.map((time, n) => [time, "a", n]);
+    expect(of2("week", at("2025-01-06", "2025-01-20"))).toEqual([0, null, 1]);
+    expect(of2("hour", at("2025-01-06T01:00:00", "2025-01-06T02:00:00", "2025-01-06T05:00:00"))).toEqual([
+      ...[0, 1, null, null, 2],
+    ]);
+  });
+  it("is a gap of an hour among bars, with its time", () => {
+    const rows: Row[] = [1, 2, 4].map((hour) => [`2025-01-06T0${hour}:00:00`, "a", hour]);
+    const columns = [{ name: "day", type: "timestamp" }, ...daily.slice(1)];
+    const { labels } = of(shapeOf({ ...spec, type: "bar" }, columns, rows), "lines").x;
+    expect(labels[2]).toMatch(/3:00:00/);
+  });
+  it("is a gap however long it is, and in the line of an earlier period", () => {
+    const long = ["2020-01-01", "2020-01-02", "2020-01-03", "2024-01-01"].map((time, n): Row => [time, "a", n]);
+    expect(values(long)).toEqual([0, 1, 2, null, 3]);
+    const compared = { rows: months(1, 2, 3, 5), days: 0, title: "before" };
+    const { lines } = of(shapeOf(spec, daily, months(1, 2, 3, 4, 5), compared), "lines");
+    expect(lines[1]?.points.map(([, value]) => value)).toEqual([1, 2, 3, null, 5]);
+  });
+  it("is a gap on a weekend or beside it only if other weekends have values", () => {
+    const days = (...of: number[]): Row[] => of.map((n) => [new Date(day(n)).toISOString().slice(0, 10), "a", n]);
+    // January 5, 2013 was a Saturday.
+    expect(values(days(2, 3, 4, 8, 9))).toEqual([2, 3, 4, 8, 9]);
+    expect(values(days(2, 3, 4, 5, 8, 9))).toEqual([2, 3, 4, 5, null, null, 8, 9]);
+    expect(values(days(7, 8, 10, 11))).toEqual([7, 8, null, 10, 11]);
+  });
   it("leaves no label between two months", () => {
     const { x } = of(shapeOf(spec, daily, months(1, 2, 3, 5)), "lines");
     expect(x.step).toEqual({ unit: "month", by: 1 });

@@ -16,6 +16,7 @@ import {
   keyOf,
   kindOf,
   labelled,
+  labelsOf,
   Notes,
   position,
 } from "./columns";
@@ -23,6 +24,7 @@ import { withPreviousPeriod, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
 import { missingTimes, stepOf, unitsOf } from "./steps";
 
+const DAY_MS = 86_400_000;
 const CATEGORIES_MAX = 200;
 /** Each part has its own colour; the last is for “Other”. */
 const PARTS_MAX = 8;
@@ -89,15 +91,22 @@ export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], c
 }
 
 /** Adds regular times that are missing between others, if these are in order. */
-function withMissing(found: [string, Cell][], max: number): [string, Cell][] {
+function withMissing(found: [string, Cell][], max: number, name: string): [string, Cell][] {
   const times = found.map(([, value]) => position(value, "time"));
   const isSorted = (sign: number) =>
     times.every((ms, at) => ms !== null && (at === 0 || (ms - (times[at - 1] ?? ms)) * sign > 0));
   const sign = [1, -1].find(isSorted);
-  const missing = sign === undefined ? [] : missingTimes(times.filter((ms) => ms !== null));
+  const missing =
+    sign === undefined
+      ? []
+      : missingTimes(
+          times.filter((ms) => ms !== null),
+          name,
+          true,
+        );
   if (missing.length === 0 || found.length + missing.length > max) return found;
   const added = missing.map((ms): [number, [string, Cell]] => {
-    const value = new Date(ms).toISOString().slice(0, 10);
+    const value = new Date(ms).toISOString().slice(0, ms % DAY_MS === 0 ? 10 : 19);
     return [ms, [`missing ${value}`, value]];
   });
   const all = [...found.map((one, at): [number, [string, Cell]] => [times[at] ?? 0, one]), ...added];
@@ -113,7 +122,7 @@ function categories(
   gaps = false,
 ): { axis: Axis; at: Map<string, number> } {
   const own = [...distinct(rows, field.at)];
-  const found = gaps && kindOf(field.type) === "time" ? withMissing(own, max) : own;
+  const found = gaps && kindOf(field.type) === "time" ? withMissing(own, max, field.field) : own;
   const shown = found.slice(0, max);
   notes.cut(shown.length, found.length, `values of ${field.name}`);
   const times = shown.map(([, value]) => position(value, "time")).filter((ms) => ms !== null);
@@ -170,8 +179,11 @@ function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; 
 }
 
 /** A line that breaks where regular times are missing. */
-function withGaps<L extends Line>(line: L): L {
-  const missing = missingTimes(line.points.map(([at]) => at));
+function withGaps(line: Line, name: string): Line {
+  const missing = missingTimes(
+    line.points.map(([at]) => at),
+    name,
+  );
   if (missing.length === 0) return line;
   const points = [...line.points, ...missing.map((at): [number, null] => [at, null])];
   return { ...line, points: points.sort(([a], [b]) => a - b) };
@@ -195,7 +207,8 @@ function lines(
   if (!axis) return none("No rows.");
   const split = splitRows(rows, y, series, place, { stacked: spec.stacked ?? false, notes });
   const before = compared ? withPreviousPeriod(split, compared, { axis, x, y, series, place }) : [];
-  const drawn = [...(axis.kind === "time" ? split.lines.map(withGaps) : split.lines), ...before];
+  const all = [...split.lines, ...before];
+  const drawn = axis.kind === "time" ? all.map((line) => withGaps(line, x.field)) : all;
   if (!drawn.some((line) => line.points.some(([, value]) => value !== null))) return none("No values.");
   const most = Math.max(...drawn.map((line) => line.points.length));
   const thinned = most > POINTS_MAX && spec.type !== "bar";
@@ -214,6 +227,7 @@ function lines(
 function parts(x: ResolvedField, y: ResolvedField | undefined, rows: Row[]): Shape {
   if (!y) return none("No values.");
   const notes = new Notes();
+  const label = labelsOf(x, rows);
   const sums = new Map<string, { name: string; value: number }>();
   let negative = 0;
   for (const row of rows) {
@@ -224,7 +238,7 @@ function parts(x: ResolvedField, y: ResolvedField | undefined, rows: Row[]): Sha
       continue;
     }
     const key = keyOf(row[x.at]);
-    const part = sums.get(key) ?? { name: labelled(row[x.at], x, "date"), value: 0 };
+    const part = sums.get(key) ?? { name: label(row[x.at]), value: 0 };
     part.value += value;
     sums.set(key, part);
   }
@@ -268,6 +282,7 @@ function points(
   const size = resolveField(spec.value, columns);
   const series = resolveField(spec.series ? { field: spec.series } : undefined, columns);
   const point = resolveField(spec.point ? { field: spec.point } : undefined, columns);
+  const [groupOf, nameOf] = [series, point].map((field) => field && labelsOf(field, rows));
   const groups = new Map<string, { name: string; points: Point[] }>();
   let left = 0;
   for (const row of rows) {
@@ -276,10 +291,10 @@ function points(
     const key = series ? keyOf(row[series.at]) : "";
     let group = groups.get(key);
     if (!group) {
-      group = { name: series ? labelled(row[series.at], series) : y.name, points: [] };
+      group = { name: groupOf && series ? groupOf(row[series.at]) : y.name, points: [] };
       groups.set(key, group);
     }
-    const name = point ? labelled(row[point.at], point) : "";
+    const name = nameOf && point ? nameOf(row[point.at]) : "";
     group.points.push({ place: [px, py], size: size ? numeric(row[size.at]) : null, name });
     left += 1;
   }

@@ -2,7 +2,7 @@
 import type { Row } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { numeric, plain } from "../../format/values";
-import { type Axis, type ResolvedField, keyOf, labelled, type Notes, position } from "./columns";
+import { type Axis, type ResolvedField, keyOf, labelsOf, type Notes, position } from "./columns";
 import type { Line } from "./shape";
 import type { Compared } from "./spec";
 
@@ -31,6 +31,7 @@ function gathered(
   series: ResolvedField | undefined,
   place: PositionOf,
 ): Map<string, Drawn> {
+  const label = series && labelsOf(series, rows);
   const found = new Map<string, Drawn>();
   for (const row of rows) {
     const at = place(row);
@@ -39,7 +40,7 @@ function gathered(
       const key = `${field.at}/${series ? keyOf(row[series.at]) : ""}`;
       let line = found.get(key);
       if (!line) {
-        const part = series ? labelled(row[series.at], series) : "";
+        const part = series && label ? label(row[series.at]) : "";
         const name = !series ? field.name : y.length > 1 ? `${part} · ${field.name}` : part;
         line = { key, name, format: field.format ?? "number", points: [] };
         found.set(key, line);

@@ -1,20 +1,22 @@
 /** Regular steps of times, so that a missing one is a gap and not drawn over. */
 export interface Step {
-  unit: "month" | "day";
+  unit: "month" | "day" | "minute";
   by: number;
 }
 
 const DAY_MS = 86_400_000;
-/** Fewer times have no recognizable step. */
+const MINUTE_MS = 60_000;
+/** Fewer times have no recognizable step, unless the column's name says it. */
 const TIMES_MIN = 3;
-/** Daily data has weekends and holidays without rows. */
+/** A weekend with a holiday beside it, which business days lack. */
 const DAYS_JOINED_MAX = 4;
 /** Maximum number of units on an axis. */
 const UNITS_MAX = 5_000;
-/** Maximum number of missing times. */
+/** Maximum number of missing times; of more, one per gap. */
 const MISSING_MAX = 1_000;
 
 const monthOf = (ms: number): number => new Date(ms).getUTCFullYear() * 12 + new Date(ms).getUTCMonth();
+const isWeekend = (day: number): boolean => [0, 6].includes(new Date(day * DAY_MS).getUTCDay());
 
 interface Regular {
   step: Step;
@@ -24,44 +26,68 @@ interface Regular {
   timeOf: (n: number) => number;
 }
 
-/** `times`: ascending and distinct. */
-function regular(times: readonly number[]): Regular | undefined {
-  if (times.length < TIMES_MIN || times.some((ms) => ms % DAY_MS !== 0)) return undefined;
-  const isFirst = (ms: number) => new Date(ms).getUTCDate() === 1;
+const divisorOf = (a: number, b: number): number => (b === 0 ? a : divisorOf(b, a % b));
+
+/** Steps that names of columns say. */
+const NAMED: [string, Step][] = [
+  ["year", { unit: "month", by: 12 }],
+  ["quarter", { unit: "month", by: 3 }],
+  ["month", { unit: "month", by: 1 }],
+  ["week", { unit: "day", by: 7 }],
+  ["hour", { unit: "minute", by: 60 }],
+];
+
+/** `times`: ascending and distinct. `name`: of the column, which may name the step. */
+function regular(times: readonly number[], name: string): Regular | undefined {
+  const isFirst = (ms: number) => ms % DAY_MS === 0 && new Date(ms).getUTCDate() === 1;
   // Last days of months are the days before the first ones.
   const shift = [0, DAY_MS].find((shift) => times.every((ms) => isFirst(ms + shift)));
-  const unit = shift === undefined ? "day" : "month";
-  const numbers = times.map((ms) => (shift === undefined ? ms / DAY_MS : monthOf(ms + shift)));
+  const unit = shift !== undefined ? "month" : times.every((ms) => ms % DAY_MS === 0) ? "day" : "minute";
+  const unitMs = unit === "day" ? DAY_MS : MINUTE_MS;
+  const numbers = times.map((ms) => (shift === undefined ? ms / unitMs : monthOf(ms + shift)));
+  const timeOf = (n: number) => (shift === undefined ? n * unitMs : Date.UTC(Math.floor(n / 12), n % 12) - shift);
   const steps = numbers.slice(1).map((n, at) => n - (numbers[at] ?? n));
-  const by = Math.min(...steps);
+  const fits = (by: number) => steps.every((step) => step % by === 0);
+  const said = NAMED.find(([word, step]) => step.unit === unit && isCalled(name, word) && fits(step.by))?.[1];
+  if (steps.length === 0 || (!said && times.length < TIMES_MIN)) return undefined;
+  const by = said ? said.by : unit === "month" ? steps.reduce(divisorOf) : Math.min(...steps);
   const isRegular =
-    steps.every((step) => step % by === 0) && steps.filter((step) => step === by).length * 2 >= steps.length;
-  if (!isRegular) return undefined;
-  const timeOf = (n: number) => (shift === undefined ? n * DAY_MS : Date.UTC(Math.floor(n / 12), n % 12) - shift);
-  return { step: { unit, by }, numbers, timeOf };
+    said || unit === "month" || (fits(by) && steps.filter((step) => step === by).length * 2 >= steps.length);
+  return isRegular ? { step: { unit, by }, numbers, timeOf } : undefined;
 }
 
 const ascending = (times: Iterable<number>): number[] => [...new Set(times)].sort((a, b) => a - b);
 
 /** The step that most neighbours have; undefined if there is none. */
-export const stepOf = (times: Iterable<number>): Step | undefined => regular(ascending(times))?.step;
+export const stepOf = (times: Iterable<number>): Step | undefined => regular(ascending(times), "")?.step;
 
-/** Times that regular ones skip, ascending. */
-export function missingTimes(times: Iterable<number>): number[] {
-  const found = regular(ascending(times));
+/** Whether a column's name has the name of a unit. */
+export const isCalled = (name: string, unit: string): boolean =>
+  new RegExp(`(?:^|[^a-z])${unit}s?(?:$|[^a-z])`, "i").test(name);
+
+/**
+ * Times that regular ones skip, ascending. `name`: of the column, which may name the step. Of too many, `isAll` gives
+ * none, else one per gap is given.
+ */
+export function missingTimes(times: Iterable<number>, name = "", isAll = false): number[] {
+  const found = regular(ascending(times), name);
   if (!found) return [];
   const { step, numbers, timeOf } = found;
-  const joined = step.unit === "day" && step.by === 1 ? DAYS_JOINED_MAX : step.by;
-  const missing: number[] = [];
-  for (const [at, n] of numbers.entries()) {
+  const isBusiness = step.unit === "day" && step.by === 1 && !numbers.some(isWeekend);
+  const isJoined = (n: number, next: number): boolean =>
+    next - n <= step.by ||
+    (isBusiness &&
+      next - n <= DAYS_JOINED_MAX &&
+      Array.from({ length: next - n - 1 }, (_, at) => n + 1 + at).some(isWeekend));
+  const gaps = numbers.flatMap((n, at): [number, number][] => {
     const next = numbers[at + 1] ?? n;
-    if (next - n <= joined) continue;
-    for (let one = n + step.by; one < next; one += step.by) {
-      if (missing.length === MISSING_MAX) return [];
-      missing.push(timeOf(one));
-    }
-  }
-  return missing;
+    return isJoined(n, next) ? [] : [[n, next]];
+  });
+  const all = gaps.reduce((sum, [n, next]) => sum + (next - n) / step.by - 1, 0);
+  if (all > MISSING_MAX) return isAll ? [] : gaps.map(([n]) => timeOf(n + step.by));
+  return gaps.flatMap(([n, next]) =>
+    Array.from({ length: (next - n) / step.by - 1 }, (_, at) => timeOf(n + (at + 1) * step.by)),
+  );
 }
 
 /** Firsts of months from the first time to the last, each `months` apart, in step with the calendar. */
@@ -90,6 +116,7 @@ export function labelledUnits(units: readonly number[], max: number): number[] {
 
 /** Smallest distance of labels on an axis: no label between two steps. */
 export function labelDistanceMin({ unit, by }: Step): number {
+  if (unit === "minute") return by * MINUTE_MS;
   if (unit === "day") return DAY_MS * 1.3;
   // ECharts chooses the unit below the one that is longer than this.
   return by >= 12 ? 366 * DAY_MS : by >= 3 ? 96 * DAY_MS : 32 * DAY_MS;

@@ -1,7 +1,8 @@
 /** Columns of a result as fields show them: chosen, titled and formatted. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
-import { areDays, familyOf, written } from "../../format/values";
+import { areDays, EMPTY, familyOf, written } from "../../format/values";
 import type { GridColumn } from "./types";
+import { shown } from "./value";
 
 /** A column by name, or with display options. */
 interface Field {
@@ -28,9 +29,12 @@ export function fieldGrid(
       const type = columns[at]?.type ?? "string";
       const named = { name: field.title || field.field, type };
       if (field.format) return { ...named, format: (value: Cell) => written(value, field.format, type) };
-      if (familyOf(type) !== "time") return named;
+      const family = familyOf(type);
+      if (family === "number") return named;
+      if (family === "other")
+        return { ...named, format: (value: Cell) => (value === null ? EMPTY : shown(value, type).text) };
       const format = areDays(rows.slice(0, SAMPLE_ROWS).map((row) => row[at])) ? "date" : undefined;
-      return { ...named, format: (value: Cell) => written(value, format, type) };
+      return { ...named, format: (value: Cell) => written(value, format, type) || EMPTY };
     }),
     rows: rows.map((row) => found.map(({ at }) => row[at] ?? null)),
   };

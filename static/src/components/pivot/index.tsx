@@ -1,7 +1,8 @@
 import { useMemo, useRef } from "preact/hooks";
 import type { ResultColumn, Row } from "../../api/types";
 import { useSideScroll } from "../side-scroll";
-import { pivotOf, type PivotSpec, TOTAL } from "./layout";
+import { EMPTY } from "../../format/values";
+import { NO_VALUE, pivotOf, type PivotSpec, TOTAL } from "./layout";
 import "./pivot.css";
 
 export type { PivotSpec } from "./layout";
@@ -14,6 +15,8 @@ interface Props {
   /** Whether the result has more rows. */
   isCut?: boolean;
 }
+
+const quiet = (text: string) => (text === EMPTY || text === NO_VALUE ? <span class="dim">{text}</span> : text);
 
 /** A pivot table of a result that is grouped by its rows and columns. */
 export function Pivot({ label, spec, columns, rows, isCut = false }: Props) {
@@ -37,7 +40,7 @@ export function Pivot({ label, spec, columns, rows, isCut = false }: Props) {
                   ))}
                 {level.map(({ text, span }, index) => (
                   <th key={index} scope={span > 1 ? "colgroup" : "col"} colSpan={span} class="num">
-                    {text}
+                    {quiet(text)}
                   </th>
                 ))}
               </tr>
@@ -48,12 +51,12 @@ export function Pivot({ label, spec, columns, rows, isCut = false }: Props) {
               <tr key={at}>
                 {row.side.map((text, index) => (
                   <th key={index} scope="row" class={index < row.same ? "pivot-same" : ""}>
-                    {text}
+                    {quiet(text)}
                   </th>
                 ))}
                 {row.cells.map((text, index) => (
                   <td key={index} class={index < row.cells.length - pivot.totals ? "num" : "num pivot-total"}>
-                    {text === "null" ? <span class="dim">null</span> : text}
+                    {quiet(text)}
                   </td>
                 ))}
               </tr>

@@ -1,7 +1,7 @@
 /** Lays out a pivot: columns down the side, columns across the top, measures below. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { isNaming } from "../../format/naming";
-import { areDays, familyOf, numeric, plain, written } from "../../format/values";
+import { areDays, EMPTY, familyOf, numeric, plain, written } from "../../format/values";
 import type { ChartField } from "../chart";
 
 /** Columns of the result: those of `rows`, of `columns`, then the `values`. */
@@ -13,6 +13,8 @@ export interface PivotSpec {
   totals?: boolean;
 }
 
+/** A cell whose measure has no value. */
+export const NO_VALUE = "–";
 /** Label of totals. */
 export const TOTAL = "Total";
 const ROWS_MAX = 1_000;
@@ -95,7 +97,7 @@ export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], i
     return familyOf(type) === "time" && areDays(rows.map((row) => row[at])) ? "date" : undefined;
   });
   const formatted = (row: Row, at: number, format: string | undefined) =>
-    row[at] === null ? "null" : written(row[at], format ?? formats[at], columns[at]?.type);
+    row[at] === null ? (at < first ? EMPTY : NO_VALUE) : written(row[at], format ?? formats[at], columns[at]?.type);
   const sides = new Map<string, Row>();
   const tops = new Map<string, Row>();
   const cells = new Map<string, Row>();

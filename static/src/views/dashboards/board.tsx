@@ -7,7 +7,7 @@ import type { DataAnswer } from "../../api/types";
 import { Button } from "../../components/button";
 import { Empty, Failed } from "../../components/states";
 import type { DashboardDoc, Param } from "./document";
-import { PanelFrame } from "./panel-frame";
+import { FullScreenHead, PanelFrame } from "./panel-frame";
 import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
 import { placementsOf } from "./placement";
@@ -130,7 +130,7 @@ export function Board({
   }
   return (
     <div class="dash-board">
-      <p class="dash-full-title">{document.title}</p>
+      <FullScreenHead title={document.title} />
       <Params params={document.params} choices={choices} answer={answer} set={set} />
       {extra}
       {data.isError && (

@@ -2,6 +2,7 @@ import { Check, ChevronDown } from "lucide-preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "../../components/button";
 import { count } from "../../format/number";
+import { EMPTY } from "../../format/values";
 import type { Choice, Scalar } from "./document";
 
 /** Maximum number of listed options. */
@@ -139,7 +140,7 @@ function Options({
             onClick={() => choose(value)}
           >
             {isChosen(value) ? <Check aria-hidden="true" /> : <span class="dash-choose-blank" />}
-            <span class="cut">{text}</span>
+            <span class={text === EMPTY ? "cut dim" : "cut"}>{text}</span>
           </li>
         ))}
       </ul>

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/preact-query";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { asFailure } from "../../api/failure";
 import { keys } from "../../api/queries";
@@ -10,6 +10,7 @@ import { Note, Skeleton } from "../../components/states";
 import { toast } from "../../components/toasts";
 import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { changesBetween } from "./changes";
 import type { Draft } from "./draft";
 import type { Saved } from "../../api/dashboards";
 
@@ -143,6 +144,18 @@ export function DiscardDialog({ title, draft, onClose }: Props & { title: string
 /** Resolves a concurrent save of the draft. */
 export function ConflictDialog({ draft, theirs }: { draft: Draft; theirs: Saved }) {
   const [busy, setBusy] = useState(false);
+  const [shown, setShown] = useState(false);
+  const [mine, ancestor] = [draft.text.value, draft.ancestor.value];
+  const sides = useMemo(
+    () =>
+      ancestor === undefined
+        ? [{ title: "Yours, compared with theirs", changes: changesBetween(theirs.text, mine) }]
+        : [
+            { title: "You", changes: changesBetween(ancestor, mine) },
+            { title: "Someone else", changes: changesBetween(ancestor, theirs.text) },
+          ],
+    [ancestor, mine, theirs],
+  );
   const keepMine = async () => {
     setBusy(true);
     await draft.keepMine();
@@ -151,22 +164,43 @@ export function ConflictDialog({ draft, theirs }: { draft: Draft; theirs: Saved 
   return (
     <Dialog
       title="Someone else changed this draft"
-      kind="wide"
+      {...(shown ? { kind: "wide" as const } : {})}
       closable={false}
       onClose={() => undefined}
       actions={
         <>
-          <Button onClick={() => draft.takeTheirs()}>Use theirs</Button>
+          <Button onClick={() => draft.takeTheirs()}>Take theirs</Button>
           <Button variant="primary" busy={busy} onClick={() => void keepMine()}>
             Keep mine
           </Button>
         </>
       }
     >
-      <p>Their version is saved, yours isn't. Use theirs to discard your changes, or keep mine to overwrite theirs.</p>
-      <div class="dash-diff">
-        <Diff label="Theirs and yours" language="yaml" before={theirs.text} after={draft.text.value} />
+      <p>Their version is saved, yours isn't. Take theirs to discard your changes, or keep mine to overwrite theirs.</p>
+      <div class="dash-sides">
+        {sides.map(({ title, changes }) => (
+          <section key={title}>
+            <h3>{title}</h3>
+            {changes.length === 0 ? (
+              <p class="secondary">No changes</p>
+            ) : (
+              <ul>
+                {changes.map((change) => (
+                  <li key={change}>{change}</li>
+                ))}
+              </ul>
+            )}
+          </section>
+        ))}
       </div>
+      <Button variant="quiet" class="dash-changes" aria-expanded={shown} onClick={() => setShown(!shown)}>
+        {shown ? "Hide YAML" : "Show both as YAML"}
+      </Button>
+      {shown && (
+        <div class="dash-diff">
+          <Diff label="Theirs and yours" language="yaml" before={theirs.text} after={mine} />
+        </div>
+      )}
     </Dialog>
   );
 }

@@ -32,6 +32,8 @@ interface Typed {
   text: string;
   /** ETag of the draft that the text is based on. */
   etag: string | null;
+  /** The text that it is based on. */
+  base?: string | undefined;
 }
 
 const isTyped = (value: unknown): value is Typed | null =>
@@ -56,6 +58,8 @@ export class Draft {
   readonly validationFailure = signal<ApiFailure | undefined>(undefined);
   /** A concurrent save by someone else. */
   readonly conflict = signal<Saved | undefined>(undefined);
+  /** The text from which both sides of the conflict started, if known. */
+  readonly ancestor = signal<string | undefined>(undefined);
   readonly dirty = computed(() => this.state.value === "ready" && this.text.value !== this.base()?.text);
   /** Whether there is something to publish. */
   readonly isChanged = computed(() => this.dirty.value || this.saved.value !== undefined);
@@ -132,7 +136,10 @@ export class Draft {
     }
     this.text.value = typed.text;
     if (typed.etag === (saved?.etag ?? null)) this.later();
-    else this.conflict.value = saved ?? this.published.value;
+    else {
+      this.ancestor.value = typeof typed.base === "string" ? typed.base : undefined;
+      this.conflict.value = saved ?? this.published.value;
+    }
   }
 
   /** Takes typed text. */
@@ -177,7 +184,7 @@ export class Draft {
 
   private put(text: string): void {
     this.text.value = text;
-    this.local.value = { text, etag: this.saved.value?.etag ?? null };
+    this.local.value = { text, etag: this.saved.value?.etag ?? null, base: this.base()?.text };
     if (!this.conflict.value) this.later();
   }
 
@@ -223,13 +230,15 @@ export class Draft {
   private took(saved: Saved): void {
     this.saved.value = saved;
     this.unsaved.value = undefined;
-    this.local.value = this.text.value === saved.text ? null : { text: this.text.value, etag: saved.etag };
+    this.local.value =
+      this.text.value === saved.text ? null : { text: this.text.value, etag: saved.etag, base: saved.text };
   }
 
   /** Loads a concurrent save. */
   private async loadConflict(): Promise<void> {
     try {
       const [saved, published] = await Promise.all([this.stored(true), this.stored(false)]);
+      this.ancestor.value = this.base()?.text;
       this.published.value = published;
       const theirs = saved ?? published;
       if (theirs && theirs.text !== this.text.value) this.conflict.value = theirs;

@@ -21,6 +21,7 @@ import { routes, takeAdded, takeRepair, takeStart } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 import { ConflictDialog, DiscardDialog, PublishDialog } from "./dialogs";
+import * as yaml from "../../boards/yaml";
 import { Draft } from "./draft";
 import { Layout } from "./layout";
 import { DeleteDashboard } from "./list";
@@ -206,6 +207,7 @@ function Head({
   const hasPublished = Boolean(draft.published.value);
   const changed = draft.isChanged.value;
   const unready = publishBlocker(draft);
+  const isLayout = mode.value === "layout" && draft.state.value === "ready";
   const validate = async () => {
     setValidating(true);
     await draft.save();
@@ -225,7 +227,8 @@ function Head({
       >
         <ArrowLeft />
       </Link>
-      <h1 class="cut" title={name}>
+      {isLayout && <TitleField title={title} draft={draft} />}
+      <h1 class={isLayout ? "for-readers" : "cut"} title={name}>
         {title}
       </h1>
       <StateBadge draft={draft} />
@@ -255,6 +258,39 @@ function Head({
         ]}
       />
     </header>
+  );
+}
+
+/** The dashboard's title, edited in place. */
+function TitleField({ title, draft }: { title: string; draft: Draft }) {
+  const [typed, setTyped] = useState<string>();
+  const done = () => {
+    const next = typed?.trim();
+    setTyped(undefined);
+    if (!next || next === title) return;
+    try {
+      draft.edit(yaml.edited(draft.text.value, (document) => yaml.setTitle(document, next)));
+    } catch (error) {
+      toast.failed("Couldn't change the title", error);
+    }
+  };
+  return (
+    <input
+      class="dash-title"
+      type="text"
+      aria-label="Title of the dashboard"
+      maxLength={200}
+      value={typed ?? title}
+      onInput={(event) => setTyped(event.currentTarget.value)}
+      onBlur={done}
+      onKeyDown={(event) => {
+        if (event.key === "Enter") event.currentTarget.blur();
+        else if (event.key === "Escape") {
+          setTyped(undefined);
+          event.stopPropagation();
+        }
+      }}
+    />
   );
 }
 

@@ -141,7 +141,6 @@ function Canvas({
   );
   return (
     <>
-      <TitleField title={document.title || name} onChange={(title) => apply((doc) => yaml.setTitle(doc, title))} />
       {document.description && <p class="secondary">{document.description}</p>}
       {loaded.data.data === undefined && loaded.data.isPending && document.panels.length > 0 && (
         <p class="for-readers" role="status">
@@ -215,33 +214,5 @@ function Canvas({
         />
       )}
     </>
-  );
-}
-
-/** The dashboard's title, edited in place. */
-function TitleField({ title, onChange }: { title: string; onChange: (title: string) => void }) {
-  const [typed, setTyped] = useState<string>();
-  const done = () => {
-    const next = typed?.trim();
-    setTyped(undefined);
-    if (next && next !== title) onChange(next);
-  };
-  return (
-    <input
-      class="dash-title"
-      type="text"
-      aria-label="Title of the dashboard"
-      maxLength={200}
-      value={typed ?? title}
-      onInput={(event) => setTyped(event.currentTarget.value)}
-      onBlur={done}
-      onKeyDown={(event) => {
-        if (event.key === "Enter") event.currentTarget.blur();
-        else if (event.key === "Escape") {
-          setTyped(undefined);
-          event.stopPropagation();
-        }
-      }}
-    />
   );
 }

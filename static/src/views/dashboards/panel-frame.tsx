@@ -1,9 +1,9 @@
-import { EllipsisVertical, Info } from "lucide-preact";
+import { EllipsisVertical, Info, Minimize } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
-import { IconButton } from "../../components/button";
+import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Grid, rowsInMemory } from "../../components/grid";
 import { Menu } from "../../components/menu";
@@ -34,10 +34,21 @@ export const HEIGHTS: Record<Panel["type"], number> = {
   scatter: 340,
   heatmap: 320,
   table: 340,
-  pivot: 340,
+  // Twelve months and their total.
+  pivot: 500,
   markdown: 0,
   broken: 128,
 };
+
+/** Above what fills the screen: the dashboard's title, which is outside of it, and the way back. */
+export const FullScreenHead = ({ title }: { title: string }) => (
+  <div class="dash-full-head">
+    <p class="grow cut">{title}</p>
+    <Button icon={<Minimize />} onClick={() => void globalThis.document.exitFullscreen()}>
+      Exit full screen
+    </Button>
+  </div>
+);
 
 interface FrameProps {
   slug: string;
@@ -84,7 +95,7 @@ export function PanelFrame({
       aria-busy={busy || (panel.type !== "markdown" && !answer)}
       data-panel={panel.id}
     >
-      <p class="dash-full-title">{document.title}</p>
+      <FullScreenHead title={document.title} />
       <header
         class={
           !tools && panel.type === "markdown" && !panel.title && !panel.description ? "for-readers" : "dash-panel-head"

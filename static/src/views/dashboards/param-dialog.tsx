@@ -14,7 +14,7 @@ import { Menu } from "../../components/menu";
 import { Note } from "../../components/states";
 import { isNaming, words } from "../../format/naming";
 import { counted } from "../../format/number";
-import { identifier } from "../../format/sql";
+import { identifier, textOrEmpty } from "../../format/sql";
 import { familyOf } from "../../format/values";
 import type { Param } from "./document";
 
@@ -94,15 +94,14 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
         type: kind,
         column_hint: chosen.name,
       };
-      const own = identifier(chosen.name);
       const options = nameFrom(`${chosen.name}_options`, yaml.queryNames(document));
       if (kind === "select") Object.assign(param, { multiple: true, options: { query: options } });
       const query = {
         name: options,
-        sql: `SELECT DISTINCT CAST(${own} AS VARCHAR) AS value FROM ${identifier(table.name)} WHERE ${own} IS NOT NULL ORDER BY 1 LIMIT ${OPTIONS_MAX}`,
+        sql: `SELECT DISTINCT ${textOrEmpty(chosen.name)} AS value FROM ${identifier(table.name)} ORDER BY 1 LIMIT ${OPTIONS_MAX}`,
       };
       yaml.addParam(document, param, kind === "select" ? query : undefined);
-      const use: ParamUse = { param: name, kind, column: chosen.name };
+      const use: ParamUse = { param: name, kind, column: chosen.name, ...(kind === "select" ? { empty: true } : {}) };
       yaml.changeUses(document, ({ source, params = [] }) =>
         "table" in source && source.table === table.name ? [...params, use] : undefined,
       );

@@ -63,10 +63,7 @@ function Filled({
   const loaded = useData({ slug, name, draft, etag, document });
   return (
     <>
-      <header>
-        <h2 class="dash-preview-title">{document.title || name}</h2>
-        {document.description && <p class="secondary">{document.description}</p>}
-      </header>
+      {document.description && <p class="secondary">{document.description}</p>}
       <Board slug={slug} document={document} loaded={loaded} />
     </>
   );

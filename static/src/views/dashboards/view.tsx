@@ -85,7 +85,12 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
   const loaded = useData({ slug, name, draft: false, etag, document });
   const { data } = loaded;
   const refresh = () => void data.refetch();
-  const present = () => void globalThis.document.querySelector(".dash-board")?.requestFullscreen();
+  const present = () => {
+    const { fullscreenElement } = globalThis.document;
+    void (fullscreenElement
+      ? globalThis.document.exitFullscreen()
+      : globalThis.document.querySelector(".dash-board")?.requestFullscreen());
+  };
   useShortcuts([
     { keys: "r", does: "Refresh panels", run: refresh },
     { keys: "f", does: "Full screen", run: present },

@@ -161,7 +161,7 @@ function ConflictNote({
         </p>
         <div class="row wrap">
           <Button onClick={onMine}>Save mine</Button>
-          <Button onClick={onTheirs}>Use theirs</Button>
+          <Button onClick={onTheirs}>Take theirs</Button>
         </div>
       </div>
     </Note>
