@@ -142,9 +142,12 @@ const SHOTS: Shot[] = [
   { name: "upload", path: () => "/p/blank", prepare: upload },
 ];
 
-/** Waits until the page is idle: no requests, no loading states. */
+/** Waits until the page is idle: no requests, no loading states in sight. */
 async function settled(page: Page): Promise<void> {
   await expect(page.locator(".skeleton")).toHaveCount(0, { timeout: 30_000 });
+  const isReady = () =>
+    [...document.querySelectorAll('[aria-busy="true"]')].every((one) => one.getBoundingClientRect().top >= innerHeight);
+  await page.waitForFunction(isReady, undefined, { timeout: 30_000 });
   await page.waitForLoadState("networkidle", { timeout: IDLE_MS_MAX }).catch(() => undefined);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }

@@ -147,6 +147,7 @@ test("a new month in another format goes into its table, and is read in its own"
     SLOW,
   );
   await expect(dialog.getByText("semicolon-separated, UTF-8, header in line 3, decimal comma")).toBeVisible(SLOW);
+  await expect(dialog.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Upload" }).click();
   await expect.poll(() => rowsOf(page, "in-odd", "sales"), SLOW).toBe(3);
@@ -228,6 +229,7 @@ test("new columns and rows that don't fit are named before the upload", async ({
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await drop(page, { "orders-3.csv": csv(7, 9) });
   const fine = page.getByRole("dialog", { name: "Add orders-3.csv" });
+  await expect(fine.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
   await fine.getByRole("button", { name: "Upload" }).click();
   await expect.poll(() => rowsOf(page, "in-check", "orders"), SLOW).toBe(5);
   // Samples leave no pipelines behind.

@@ -151,7 +151,8 @@ impl<'a> BackupTransfers<'a> {
         let etag = meta.etag.as_ref().map(|etag| etag.0.clone());
         // Only what is checked completes the data of an object: the last part is written after the hash is known.
         let mut hash = Sha256::new();
-        let (mut number, mut part) = (0, parts.next()?);
+        let (mut number, mut part) = (0, Vec::new());
+        parts.read(&mut part)?;
         let name = match (content, &etag) {
             (Some((_, sha256)), _) => content_name(sha256),
             (None, _) if meta.size <= PART_BYTES => content_name(&sha256_hex(&part)),
@@ -167,7 +168,8 @@ impl<'a> BackupTransfers<'a> {
                 self.place.put_part(&name, number, &part, None)?;
             }
             self.watch.check()?;
-            (number, part) = (number + 1, parts.next()?);
+            number += 1;
+            parts.read(&mut part)?;
         }
         let sha256 = hex(&hash.finalize());
         if let Some((_, expected)) = content.filter(|(_, expected)| *expected != sha256) {
@@ -212,15 +214,16 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn next(&mut self) -> BackupResult<Vec<u8>> {
+    /// Replaces `part` by the next one; its memory is used again.
+    fn read(&mut self, part: &mut Vec<u8>) -> BackupResult<()> {
         let size = self.left.min(PART_BYTES);
-        let mut part = vec![0; usize::try_from(size).unwrap_or(0)];
+        part.resize(usize::try_from(size).unwrap_or(0), 0);
         let failed = |source| {
             let (bucket, key) = (self.bucket, self.key.to_owned());
             StoreError::Transient { bucket, key, operation: "reading", source }
         };
-        self.body.read_exact(&mut part).map_err(failed)?;
+        self.body.read_exact(part).map_err(failed)?;
         self.left -= size;
-        Ok(part)
+        Ok(())
     }
 }

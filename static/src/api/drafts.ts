@@ -17,17 +17,24 @@ export function newDraft(): string {
 /** Key of a sample in a message, also relative to its prefix. */
 const SAMPLE = /`(?:pipelines\/draft-[0-9a-f]{16}\/[^`]*|\.[^`/]+\.[^`/.]+)`/g;
 
-/** Rewrites a failure about samples to name the files they were taken from; `name`: the file of an unknown sample. */
+/** A message about samples with the names of the files they were taken from; `name`: the file of an unknown sample. */
+export const withFileNames = (
+  message: string,
+  samples: readonly { key: string; name: string }[],
+  name: string,
+): string =>
+  message.replace(SAMPLE, (quoted) => {
+    const sample = samples.find(({ key }) => quoted === `\`${key}\`` || `${key}\``.endsWith(`/${quoted.slice(1)}`));
+    return `\`${sample?.name ?? name}\``;
+  });
+
+/** The failure with such a message. */
 export function ofFiles(
   failure: ApiFailure,
   samples: readonly { key: string; name: string }[],
   name: string,
 ): ApiFailure {
-  const named = (quoted: string): string => {
-    const sample = samples.find(({ key }) => quoted === `\`${key}\`` || `${key}\``.endsWith(`/${quoted.slice(1)}`));
-    return `\`${sample?.name ?? name}\``;
-  };
-  return new ApiFailure(failure.status, failure.code, failure.message.replace(SAMPLE, named), {
+  return new ApiFailure(failure.status, failure.code, withFileNames(failure.message, samples, name), {
     problems: failure.problems as Record<string, never>[],
     ...(failure.requestId === undefined ? {} : { request_id: failure.requestId }),
     ...(failure.retryAfter === undefined ? {} : { retryAfter: failure.retryAfter }),

@@ -164,8 +164,8 @@ const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
 /** The effect of leaving files out. `rows`: as far as they could be counted. */
 export function leftOutText(names: readonly string[], rows: number, others: number): string {
-  const [stay, them] = names.length === 1 ? ["stays", "it"] : ["stay", "them"];
-  const lost = rows > 0 ? counted(rows, "row") : "their rows";
+  const [stay, them, their] = names.length === 1 ? ["stays", "it", "its"] : ["stay", "them", "their"];
+  const lost = rows > 0 ? counted(rows, "row") : `${their} rows`;
   return `${names.join(", ")} ${stay} in the lake, but ${lost} won't be in the table. A run reads the other ${counted(others, "file")}. Sources of the table lists ${them}, to load or delete ${them} later.`;
 }
 

@@ -1,15 +1,16 @@
 /** What a run would make of files before they are uploaded, by samples of them. */
+import { withFileNames } from "../api/drafts";
 import { loadConfig } from "../api/config";
 import type { TableStatus } from "../api/types";
 import { MessageText } from "../components/message-text";
 import { Note } from "../components/states";
 import { count, counted } from "../format/number";
 import { rejectWords } from "../format/reject";
-import { csvOf } from "../uploads/parts";
+import { variantOf } from "../uploads/parts";
 import { release, stage, stagedGlob, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, rejectsAllowed, tooManyRejects } from "./changes";
-import { checkedOf, type Checked } from "./checked";
+import { checkedOf, readable, type Checked } from "./checked";
 import type { OwnFormats } from "./own-format";
 import { previewOf } from "./preview";
 
@@ -21,6 +22,8 @@ export interface UploadCheck {
   /** Headers that the table doesn't read, as the files have them. */
   added: string[];
   allowed: ReturnType<typeof rejectsAllowed>;
+  /** Whether every row was checked. */
+  complete: boolean;
 }
 
 /** `formats`: of files that the table gets formats for. @throws ApiFailure */
@@ -46,8 +49,10 @@ export async function checkUpload(
     const after = formats?.appliedTo(mapping, slug, parts) ?? mapping;
     const previews = await Promise.all(
       samples.map((sample) => {
-        const csv = csvOf(after, placeOf(sample));
-        const own = { ...after, files: [stagedGlob(sample)], csv, variants: undefined };
+        const variant = variantOf(after, placeOf(sample));
+        const files = [stagedGlob(sample)];
+        // A variant may read columns in another way, too.
+        const own = { ...after, files, variants: variant && [{ ...variant, files }] };
         const body = { config: { ...config, mappings: [own] }, key: sample.key, limit: REJECTS_SHOWN };
         return previewOf(sample.slug, body);
       }),
@@ -56,7 +61,9 @@ export async function checkUpload(
     const known = headersOfTable(mapping);
     const headers = previews.flatMap(({ header }) => header ?? []).filter((name) => name !== "");
     const added = [...new Set(headers)].filter((name) => !known.has(name.toLowerCase()));
-    return checked && { checked, added, allowed: rejectsAllowed(mapping) };
+    if (checked?.failure !== undefined) checked.failure = withFileNames(checked.failure, samples, files[0]?.name ?? "");
+    const complete = samples.length === files.length && samples.every(({ whole }) => whole);
+    return checked && { checked, added, allowed: rejectsAllowed(mapping), complete };
   } finally {
     for (const one of samples) void release(one);
   }
@@ -100,14 +107,17 @@ export function UploadForecast({
   const added = check.added.filter((name) => !left.has(name.toLowerCase()));
   return (
     <>
-      {added.length > 0 && (
+      {added.length > 0 && checked.failure === undefined && (
         <Note>
           {counted(added.length, "new column")}: {added.join(", ")}. {table.name} doesn&apos;t have{" "}
-          {added.length === 1 ? "it" : "them"} yet. After the upload, the Overview offers to add{" "}
+          {added.length === 1 ? "it" : "them"} yet. Once the upload is loaded, the Overview offers to add{" "}
           {added.length === 1 ? "it" : "them"}.
         </Note>
       )}
       {checked.failure !== undefined && <Note tone="warn">A run would fail: {checked.failure}</Note>}
+      {checked.rejected === 0 && checked.failure === undefined && (
+        <p class="secondary">{readable(checked, check.complete)}</p>
+      )}
       {checked.rejected > 0 && (
         <Rejects checked={checked} fails={tooManyRejects(table, checked, false, check.allowed) !== undefined} />
       )}

@@ -55,11 +55,21 @@ export function shapeOf(csv: unknown): RecordShape {
   };
 }
 
-/** The `csv` object by which a mapping reads a file: its own, or that of the first variant whose globs match. */
+interface Variant {
+  files?: string[];
+  csv?: unknown;
+}
+
+/** The variant by which a mapping reads a file: the first whose globs match; undefined: the mapping itself. */
+export function variantOf(mapping: unknown, key: string): Variant | undefined {
+  const { variants } = (mapping ?? {}) as { variants?: Variant[] };
+  return Array.isArray(variants) ? variants.find(({ files = [] }) => matcher(files)(key)) : undefined;
+}
+
+/** The `csv` object by which a mapping reads a file. */
 export function csvOf(mapping: unknown, key: string): unknown {
-  const { csv, variants } = (mapping ?? {}) as { csv?: unknown; variants?: { files?: string[]; csv?: unknown }[] };
-  const variant = Array.isArray(variants) && variants.find(({ files = [] }) => matcher(files)(key));
-  return variant ? variant.csv : csv;
+  const own = (mapping ?? {}) as Variant;
+  return (variantOf(mapping, key) ?? own).csv;
 }
 
 const LF = 0x0a;

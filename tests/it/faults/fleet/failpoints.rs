@@ -155,7 +155,8 @@ fn all_failpoints_of_a_worker_are_listed() {
     let mut found = std::collections::BTreeSet::new();
     for layer in ["worker", "engine", "pipelines"] {
         for (name, path) in crate::support::folders::files(&root.join(layer)) {
-            if !name.ends_with(".rs") {
+            // Workers make no backups.
+            if !name.ends_with(".rs") || (layer == "pipelines" && name.starts_with("backup/")) {
                 continue;
             }
             let text = std::fs::read_to_string(path).unwrap();
