@@ -95,6 +95,9 @@ fn copy_root(transfers: &BackupTransfers<'_>, table: &TableStore<'_>, root: &Roo
     for key in published.keys {
         objects.add(ReferencedObject { bucket: Bucket::Warehouse, key, content: None, is_optional: false })?;
     }
+    for (key, bytes) in published.pointers {
+        objects.put(key, &bytes)?;
+    }
     let (shards, count, bytes) = objects.finish()?;
     let mut root = root.clone();
     // The next run of a restored table makes again what is incomplete.
@@ -104,13 +107,14 @@ fn copy_root(transfers: &BackupTransfers<'_>, table: &TableStore<'_>, root: &Roo
     if let Some(iceberg) = root.iceberg.as_mut().filter(|_| !published.is_iceberg_whole) {
         iceberg.is_stale = true;
     }
-    let root = put_root(transfers, &root.to_json())?;
+    let root = put_made(transfers, &root.to_json())?;
     let (count, bytes) = (count + 1, bytes + root.size);
     let is_published_whole = published.is_delta_whole && published.is_iceberg_whole;
     Ok(CopiedRoot { table: BackupTable { root, objects: shards, count, bytes }, is_published_whole })
 }
 
-fn put_root(transfers: &BackupTransfers<'_>, json: &[u8]) -> BackupResult<BackupObject> {
+/// Stores bytes that aren't copied from an object.
+fn put_made(transfers: &BackupTransfers<'_>, json: &[u8]) -> BackupResult<BackupObject> {
     let sha256 = sha256_hex(json);
     let object = BackupObject { size: json.len() as u64, data: content_name(&sha256), sha256, etag: None };
     transfers.put_bytes(&object, json)?;
@@ -133,6 +137,19 @@ impl TableObjects<'_> {
         if self.batch.len() >= BATCH { self.copy() } else { Ok(()) }
     }
 
+    /// Adds an object of the warehouse with these bytes.
+    fn put(&mut self, key: String, bytes: &[u8]) -> BackupResult<()> {
+        let object = put_made(self.transfers, bytes)?;
+        self.push(TableBucket::Warehouse, key, object)
+    }
+
+    fn push(&mut self, bucket: TableBucket, key: String, object: BackupObject) -> BackupResult<()> {
+        (self.count, self.bytes) = (self.count + 1, self.bytes + object.size);
+        let place = self.transfers.place;
+        let mut sink = |shard: &ShardRef<u64>, bytes: Vec<u8>| place.put_shard(&shard.name, &bytes);
+        self.writer.push(&(self.count, BackupTableObject { bucket, key, object }), &mut self.shards, &mut sink)
+    }
+
     fn copy(&mut self) -> BackupResult<()> {
         let batch = std::mem::take(&mut self.batch);
         let copied = parallel_map(&batch, TRANSFERS_MAX, |object| {
@@ -147,17 +164,13 @@ impl TableObjects<'_> {
             }
         })?;
         self.transfers.place.sync(batch.len())?;
-        let place = self.transfers.place;
-        let mut sink = |shard: &ShardRef<u64>, bytes: Vec<u8>| place.put_shard(&shard.name, &bytes);
         for (referenced, copied) in batch.into_iter().zip(copied) {
             let Some(object) = copied else { continue };
-            (self.count, self.bytes) = (self.count + 1, self.bytes + object.size);
             let bucket = match referenced.bucket {
                 Bucket::Pipelines => TableBucket::Pipelines,
                 Bucket::Warehouse | Bucket::Lake => TableBucket::Warehouse,
             };
-            let entry = (self.count, BackupTableObject { bucket, key: referenced.key, object });
-            self.writer.push(&entry, &mut self.shards, &mut sink)?;
+            self.push(bucket, referenced.key, object)?;
         }
         Ok(())
     }

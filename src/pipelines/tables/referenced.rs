@@ -2,8 +2,6 @@
 //!
 //! Must not: write anything, or hold all objects of a table in memory.
 
-use std::io::Read;
-
 use serde::Deserialize;
 
 use super::iceberg_log::{read, state};
@@ -14,10 +12,7 @@ use crate::domain::layout::{
 };
 use crate::domain::table_log::entries::{GroupEntry, StoredFile};
 use crate::domain::table_log::root::{Objects, Owner, Root};
-use crate::ports::store::{Bucket, StoreError, list_all};
-
-/// Bytes of the object that names the last checkpoint.
-const LAST_CHECKPOINT_BYTES_MAX: u64 = 64 << 10;
+use crate::ports::store::{Bucket, list_all};
 
 /// An object that a root names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +28,10 @@ pub struct ReferencedObject {
 /// The objects of a table's Delta log and Iceberg metadata that belong to a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedObjects {
-    /// Keys in the warehouse.
+    /// Keys in the warehouse, of objects that never change.
     pub keys: Vec<String>,
+    /// Objects that the next commit replaces, as they are for this root: their keys and bytes.
+    pub pointers: Vec<(String, Vec<u8>)>,
     /// Whether each of both, if the root has it, is complete. It isn't while a run publishes the table, or if that run died.
     pub is_delta_whole: bool,
     pub is_iceberg_whole: bool,
@@ -110,63 +107,63 @@ impl TableStore<'_> {
     /// # Errors
     /// If the store fails, or a shard is missing or damaged.
     pub fn published_objects(&self, root: &Root) -> TableResult<PublishedObjects> {
-        let mut published = PublishedObjects { keys: Vec::new(), is_delta_whole: true, is_iceberg_whole: true };
+        let mut published =
+            PublishedObjects { keys: Vec::new(), pointers: Vec::new(), is_delta_whole: true, is_iceberg_whole: true };
         if let Some(log) = &root.delta {
-            let keys = self.delta_objects(log.version)?;
-            published.is_delta_whole = keys.is_some();
-            published.keys.extend(keys.into_iter().flatten());
+            published.is_delta_whole = self.delta_objects(log.version, &mut published)?;
         }
         if root.iceberg.as_ref().is_some_and(|iceberg| !iceberg.is_stale) {
-            let keys = self.iceberg_objects(root)?;
-            published.is_iceberg_whole = keys.is_some();
-            published.keys.extend(keys.into_iter().flatten());
+            published.is_iceberg_whole = self.iceberg_objects(root, &mut published)?;
         }
         Ok(published)
     }
 
-    /// `None` if the log lacks the version.
-    fn delta_objects(&self, version: u64) -> TableResult<Option<Vec<String>>> {
+    /// False if the log lacks the version; then nothing is added.
+    fn delta_objects(&self, version: u64, published: &mut PublishedObjects) -> TableResult<bool> {
         let prefix = delta_log_prefix(self.slug, self.table);
         let listed = list_all(self.store, Bucket::Warehouse, &prefix)?;
         let number = |key: &str| key.strip_prefix(&prefix)?.get(..20)?.parse::<u64>().ok();
         let keys = listed.into_iter().map(|object| object.key);
         let mut keys: Vec<String> = keys.filter(|key| number(key).is_some_and(|number| number <= version)).collect();
         let is_whole = keys.iter().any(|key| number(key) == Some(version) && key.ends_with(".json"));
-        let last = delta_last_checkpoint_key(self.slug, self.table);
-        if self.last_checkpoint(&last)?.is_some_and(|last| last <= version) {
-            keys.push(last);
+        if !is_whole {
+            return Ok(false);
         }
-        Ok(is_whole.then_some(keys))
+        published.keys.append(&mut keys);
+        let last = delta_last_checkpoint_key(self.slug, self.table);
+        if let Some((_, bytes)) = self.last_checkpoint(&last)?.filter(|(last, _)| *last <= version) {
+            published.pointers.push((last, bytes));
+        }
+        Ok(true)
     }
 
-    fn last_checkpoint(&self, key: &str) -> TableResult<Option<u64>> {
+    /// The version that it names, and its bytes.
+    fn last_checkpoint(&self, key: &str) -> TableResult<Option<(u64, Vec<u8>)>> {
         #[derive(Deserialize)]
         struct LastCheckpoint {
             version: u64,
         }
-        let object = match self.store.get(Bucket::Warehouse, key, None) {
-            Ok(object) => object,
-            Err(StoreError::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let found: Result<LastCheckpoint, _> = serde_json::from_reader(object.body.take(LAST_CHECKPOINT_BYTES_MAX));
-        Ok(found.ok().map(|found| found.version))
+        let Some(bytes) = read(self, key)? else { return Ok(None) };
+        let found: Result<LastCheckpoint, _> = serde_json::from_slice(&bytes);
+        Ok(found.ok().map(|found| (found.version, bytes)))
     }
 
-    /// `None` if the metadata is not that of the root.
-    fn iceberg_objects(&self, root: &Root) -> TableResult<Option<Vec<String>>> {
-        let Some(iceberg) = &root.iceberg else { return Ok(None) };
+    /// False if the metadata is not that of the root; then nothing is added.
+    fn iceberg_objects(&self, root: &Root, published: &mut PublishedObjects) -> TableResult<bool> {
+        let Some(iceberg) = &root.iceberg else { return Ok(false) };
         let prefix = iceberg_prefix(self.slug, self.table);
-        let hint = read(self, &format!("{prefix}{ICEBERG_HINT_NAME}"))?;
+        let hint_key = format!("{prefix}{ICEBERG_HINT_NAME}");
+        let hint = read(self, &hint_key)?.filter(|hint| *hint == root.sequence.to_string().as_bytes());
         let metadata = format!("{prefix}{}", iceberg_metadata_name(root.sequence));
-        if hint.is_none_or(|hint| hint != root.sequence.to_string().as_bytes())
-            || self.store.head(Bucket::Warehouse, &metadata)?.is_none()
-        {
-            return Ok(None);
+        let Some(hint) = hint else { return Ok(false) };
+        if self.store.head(Bucket::Warehouse, &metadata)?.is_none() {
+            return Ok(false);
         }
         let state = state(self, iceberg)?;
-        let names = state.names().into_iter().map(|name| format!("{prefix}{name}"));
-        Ok(Some(names.chain([metadata, format!("{prefix}{ICEBERG_HINT_NAME}")]).collect()))
+        published.keys.extend(state.names().into_iter().map(|name| format!("{prefix}{name}")));
+        published.keys.push(metadata);
+        published.pointers.push((hint_key, hint));
+        Ok(true)
     }
 }
 
