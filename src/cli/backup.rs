@@ -26,7 +26,7 @@ use crate::pipelines::backup::{
 };
 use crate::ports::store::Lease;
 
-/// What a backup never has.
+/// Shown after each backup: the parts of an installation that no backup has.
 const NOT_INCLUDED: &str = "not included: queue and sessions, settings, secrets";
 
 /// False if the backup lacks something, or a check found damage.

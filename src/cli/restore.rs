@@ -103,7 +103,7 @@ fn wanted(args: &RestoreArgs, place: &BackupPlace<'_>, root: &BackupRoot) -> Res
     }
 }
 
-/// Makes the folder of `lakemill up` if there is none.
+/// Makes the folder of `lakemill up` if it does not exist.
 fn make_folder(data: &Path) -> Result<(), String> {
     if !data.join("kv.db").exists() {
         let embedded = Embedded::make(data)?;
@@ -113,7 +113,7 @@ fn make_folder(data: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Rejects pipelines of which the store has objects. Without CSVs in the backup, the lake may have them.
+/// Rejects pipelines that have objects in the store. CSVs are allowed if the backup has none.
 fn refuse_existing(store: &dyn ObjectStore, slugs: &BTreeSet<Slug>, root: &BackupRoot) -> Result<(), CommandError> {
     let buckets: &[Bucket] = if root.without_csvs { &[Bucket::Pipelines, Bucket::Warehouse] } else { &Bucket::ALL };
     let existing: StoreResult<Vec<Slug>> = pipelines::all(store).and_then(|all| {

@@ -12,7 +12,7 @@ use crate::ports::RunObserver as _;
 /// Shows counts while objects are transferred.
 pub struct TransferProgress<'a> {
     terminal: &'a Terminal,
-    /// What is done with the objects, as a participle.
+    /// `copied`, `restored` or `checked`.
     done: &'static str,
 }
 

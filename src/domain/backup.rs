@@ -149,7 +149,7 @@ impl BackupObject {
     /// Whether its values are possible.
     ///
     /// # Errors
-    /// What is not.
+    /// The first value that is impossible.
     pub fn check(&self) -> Result<(), &'static str> {
         if self.size > OBJECT_BYTES_MAX {
             return Err("its size in the index is impossible");

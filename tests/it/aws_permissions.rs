@@ -7,6 +7,7 @@ use lakemill::domain::job::JobStatus;
 use lakemill::ports::store::Bucket;
 use serde_json::{Value, json};
 
+use crate::s3_signatures::refusal;
 use crate::support::browser::Browser;
 use crate::support::http_client::get;
 use crate::support::http_proxy::{HttpProxy, ProxiedRequest, ProxyAction};
@@ -97,9 +98,7 @@ impl GuardedSite {
                 return ProxyAction::Forward;
             }
             refusals.lock().unwrap().extend(denied);
-            let body = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
-            let head = format!("HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            ProxyAction::Answer((head + body).into_bytes())
+            refusal("AccessDenied")
         });
         site.set("OBJ_ENDPOINT_URL", &proxy.url());
         (Self { site, _proxy: proxy, used, refused }, policy)

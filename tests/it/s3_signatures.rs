@@ -21,7 +21,7 @@ use crate::support::site::{Kind, Site};
 const LAKE: Bucket = Bucket::Lake;
 const KEY: &str = "pipelines/s/a b+é=~.csv";
 
-fn refusal(code: &str) -> ProxyAction {
+pub fn refusal(code: &str) -> ProxyAction {
     let body = format!("<Error><Code>{code}</Code><Message>refused</Message></Error>");
     let head = format!("HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     ProxyAction::Answer((head + &body).into_bytes())

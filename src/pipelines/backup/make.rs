@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::error::{BackupError, BackupResult};
 use super::former::FormerEntries;
 use super::known::KnownData;
-use super::objects::IndexMap;
+use super::objects::{IndexMap, WrittenMap};
 use super::place::BackupPlace;
 use super::sweep::{NamedData, delete};
 use super::table::{CopiedTable, copy_table};
@@ -23,7 +23,7 @@ use crate::domain::layout::{
 };
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
-use crate::domain::table_log::shards::{ShardRef, ShardedMap};
+use crate::domain::table_log::shards::ShardedMap;
 use crate::pipelines;
 use crate::pipelines::tables::TableStore;
 use crate::ports::ObjectStore;
@@ -36,7 +36,7 @@ const PASSES_MAX: usize = 3;
 /// Problems that are named.
 const PROBLEMS_MAX: usize = 1_000;
 
-/// What to back up, and how.
+/// The pipelines and parts to back up, and the options.
 pub struct BackupRequest<'a> {
     pub source: &'a dyn ObjectStore,
     pub place: BackupPlace<'a>,
@@ -81,7 +81,13 @@ pub fn make(request: &BackupRequest<'_>) -> BackupResult<BackupOutcome> {
     let (maps, problems) = loop {
         pass += 1;
         let before = pipelines::all(request.source)?;
-        let copy = Copy { request, transfers: &transfers, former: former.as_ref(), problems: Mutex::default() };
+        let copy = Copy {
+            request,
+            transfers: &transfers,
+            former: former.as_ref(),
+            former_began: began_at(former.as_ref()),
+            problems: Mutex::default(),
+        };
         let maps = copy.run()?;
         let after = pipelines::all(request.source)?;
         // A pipeline that was renamed meanwhile may be under neither of its names.
@@ -89,21 +95,20 @@ pub fn make(request: &BackupRequest<'_>) -> BackupResult<BackupOutcome> {
             break (maps, copy.problems.into_inner());
         }
     };
-    place.sync(maps.plain.len() + maps.tables.len() + maps.lake.len())?;
-    let mut root = BackupRoot {
+    place.sync(maps.plain.shards.len() + maps.tables.shards.len() + maps.lake.shards.len())?;
+    let root = BackupRoot {
         version: BACKUP_VERSION,
         id,
         began_at: rfc3339(began),
         lakemill: env!("CARGO_PKG_VERSION").to_owned(),
         without_csvs: request.without_csvs,
         without_tables: request.without_tables,
-        objects: 0,
-        bytes: 0,
-        plain: maps.plain,
-        tables: maps.tables,
-        lake: maps.lake,
+        objects: maps.plain.objects + maps.tables.objects + maps.lake.objects,
+        bytes: maps.plain.bytes + maps.tables.bytes + maps.lake.bytes,
+        plain: maps.plain.shards,
+        tables: maps.tables.shards,
+        lake: maps.lake.shards,
     };
-    (root.objects, root.bytes) = totals(&place, &root)?;
     let mut named = NamedData::default();
     named.add(&place, &root)?;
     let missing = named.missing(&transfers.known, &transfers.take_added());
@@ -159,9 +164,9 @@ impl BackupRequest<'_> {
 /// The maps of the index.
 #[derive(Default)]
 struct Maps {
-    plain: Vec<ShardRef<String>>,
-    tables: Vec<ShardRef<String>>,
-    lake: Vec<ShardRef<String>>,
+    plain: WrittenMap,
+    tables: WrittenMap,
+    lake: WrittenMap,
 }
 
 /// One pass over the store.
@@ -169,6 +174,7 @@ struct Copy<'a> {
     request: &'a BackupRequest<'a>,
     transfers: &'a BackupTransfers<'a>,
     former: Option<&'a BackupRoot>,
+    former_began: DateTime<Utc>,
     problems: Mutex<Vec<String>>,
 }
 
@@ -312,13 +318,8 @@ impl Copy<'_> {
         former.etag.as_ref() == Some(&etag.0)
             && former.size == object.size
             && !self.request.is_full
-            && !file_tag::may_hide_a_change(&etag.0, self.former_began())
+            && !file_tag::may_hide_a_change(&etag.0, self.former_began)
             && self.transfers.known.has_object(former)
-    }
-
-    fn former_began(&self) -> DateTime<Utc> {
-        let began = self.former.and_then(|former| DateTime::parse_from_rfc3339(&former.began_at).ok());
-        began.map_or(DateTime::UNIX_EPOCH, |began| began.to_utc())
     }
 
     fn table(&self, object: &ObjectMeta, former: Option<&BackupTable>) -> BackupResult<Option<BackupTable>> {
@@ -346,6 +347,11 @@ impl Copy<'_> {
     }
 }
 
+fn began_at(root: Option<&BackupRoot>) -> DateTime<Utc> {
+    let began = root.and_then(|root| DateTime::parse_from_rfc3339(&root.began_at).ok());
+    began.map_or(DateTime::UNIX_EPOCH, |began| began.to_utc())
+}
+
 /// The kinds of objects in the pipelines bucket.
 enum ObjectKind {
     /// The root of a table's manifest.
@@ -367,21 +373,6 @@ fn kind_of(key: &str) -> ObjectKind {
         None if key == run_lock_key(&slug) => ObjectKind::Other,
         None => ObjectKind::Plain,
     }
-}
-
-/// The number of all objects of a backup, and their bytes.
-fn totals(place: &BackupPlace<'_>, root: &BackupRoot) -> BackupResult<(u64, u64)> {
-    let (mut objects, mut bytes) = (0, 0);
-    for shards in [&root.plain, &root.lake] {
-        for entry in ShardedMap::<String, BackupObject>::new(shards).entries(&mut place.reader()) {
-            (objects, bytes) = (objects + 1, bytes + entry?.1.size);
-        }
-    }
-    for entry in ShardedMap::<String, BackupTable>::new(&root.tables).entries(&mut place.reader()) {
-        let table = entry?.1;
-        (objects, bytes) = (objects + table.count, bytes + table.bytes);
-    }
-    Ok((objects, bytes))
 }
 
 /// An id after `last`, also if both are of one second, or the clock was set back.

@@ -5,7 +5,9 @@ use serde::de::DeserializeOwned;
 
 use super::error::{BackupError, BackupResult};
 use super::former::FormerEntries;
+use super::place::BackupPlace;
 use super::transfer::{BackupTransfers, TRANSFERS_MAX};
+use crate::domain::backup::{BackupObject, BackupTable};
 use crate::domain::table_log::shards::{ShardRef, ShardWriter};
 use crate::ports::store::ObjectMeta;
 use crate::sync::parallel_map;
@@ -21,19 +23,59 @@ pub(super) enum PendingEntry<V> {
     Listed(Box<ObjectMeta>, Option<V>),
 }
 
+/// A value of an index: the number of objects that it stands for, and their bytes.
+pub(super) trait Counted {
+    fn counted(&self) -> (u64, u64);
+}
+
+impl Counted for BackupObject {
+    fn counted(&self) -> (u64, u64) {
+        (1, self.size)
+    }
+}
+
+impl Counted for BackupTable {
+    fn counted(&self) -> (u64, u64) {
+        (self.count, self.bytes)
+    }
+}
+
+/// A map of an index as it is stored, with its totals.
+#[derive(Default)]
+pub(super) struct WrittenMap {
+    pub(super) shards: Vec<ShardRef<String>>,
+    pub(super) objects: u64,
+    pub(super) bytes: u64,
+}
+
+impl WrittenMap {
+    fn push<V: Counted + Serialize>(
+        &mut self,
+        place: &BackupPlace<'_>,
+        writer: &mut ShardWriter<String>,
+        entry: &(String, V),
+    ) -> BackupResult<()> {
+        let (objects, bytes) = entry.1.counted();
+        (self.objects, self.bytes) = (self.objects + objects, self.bytes + bytes);
+        writer.push(entry, &mut self.shards, &mut |shard: &ShardRef<String>, bytes: Vec<u8>| {
+            place.put_shard(&shard.name, &bytes)
+        })
+    }
+}
+
 /// One map of the index in the making, beside that of the former backup.
 pub(super) struct IndexMap<'m, V> {
     former: FormerEntries<'m, V>,
     /// Whether the objects of a key are looked at; other entries stay.
     is_in_scope: &'m dyn Fn(&str) -> bool,
     writer: ShardWriter<String>,
-    shards: Vec<ShardRef<String>>,
+    written: WrittenMap,
     pending: Vec<PendingEntry<V>>,
 }
 
-impl<'m, V: Clone + Serialize + DeserializeOwned + Send + Sync> IndexMap<'m, V> {
+impl<'m, V: Clone + Counted + Serialize + DeserializeOwned + Send + Sync> IndexMap<'m, V> {
     pub(super) fn new(former: FormerEntries<'m, V>, is_in_scope: &'m dyn Fn(&str) -> bool) -> Self {
-        Self { former, is_in_scope, writer: ShardWriter::new(), shards: Vec::new(), pending: Vec::new() }
+        Self { former, is_in_scope, writer: ShardWriter::new(), written: WrittenMap::default(), pending: Vec::new() }
     }
 
     /// Adds the next object of the listing.
@@ -62,19 +104,19 @@ impl<'m, V: Clone + Serialize + DeserializeOwned + Send + Sync> IndexMap<'m, V> 
             }
         })?;
         transfers.place.sync(slots.len())?;
-        let mut sink = |shard: &ShardRef<String>, bytes: Vec<u8>| transfers.place.put_shard(&shard.name, &bytes);
-        made.into_iter().flatten().try_for_each(|entry| self.writer.push(&entry, &mut self.shards, &mut sink))
+        let mut entries = made.into_iter().flatten();
+        entries.try_for_each(|entry| self.written.push(&transfers.place, &mut self.writer, &entry))
     }
 
-    /// Keeps the former entries after the last object; returns all shards.
-    pub(super) fn finish(mut self, transfers: &BackupTransfers<'_>) -> BackupResult<Vec<ShardRef<String>>> {
-        let mut sink = |shard: &ShardRef<String>, bytes: Vec<u8>| transfers.place.put_shard(&shard.name, &bytes);
+    /// Keeps the former entries after the last object.
+    pub(super) fn finish(mut self, transfers: &BackupTransfers<'_>) -> BackupResult<WrittenMap> {
         while let Some((key, value)) = self.former.next()? {
             if !(self.is_in_scope)(&key) {
-                self.writer.push(&(key, value), &mut self.shards, &mut sink)?;
+                self.written.push(&transfers.place, &mut self.writer, &(key, value))?;
             }
         }
-        self.writer.end(&mut self.shards, &mut sink)?;
-        Ok(self.shards)
+        let mut sink = |shard: &ShardRef<String>, bytes: Vec<u8>| transfers.place.put_shard(&shard.name, &bytes);
+        self.writer.end(&mut self.written.shards, &mut sink)?;
+        Ok(self.written)
     }
 }

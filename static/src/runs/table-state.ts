@@ -95,9 +95,12 @@ const attemptedFiles = ({ pending, untried }: TableStatus) => ({
 export const failedFiles = (status: PipelineStatus): number =>
   failedJob(status) ? status.tables.reduce((sum, table) => sum + attemptedFiles(table).count, 0) : 0;
 
-/** How many files of all tables no run has tried to load yet. */
+/** Pending files that no run has tried to load yet. */
+const untriedFiles = ({ pending, untried }: TableStatus, context: Context) => (failedJob(context) ? untried : pending);
+
+/** How many of them all tables have. */
 export const waitingFiles = (status: PipelineStatus): number =>
-  status.tables.reduce((sum, table) => sum + (failedJob(status) ? table.untried : table.pending).count, 0);
+  status.tables.reduce((sum, table) => sum + untriedFiles(table, status).count, 0);
 
 export interface PendingFile {
   /** Relative to the pipeline's folder. */
@@ -142,10 +145,10 @@ function failureState(table: TableStatus, context: Context): TableState | undefi
 }
 
 function pendingStates(table: TableStatus, context: Context): TableState[] {
-  const { pending, untried, state } = table;
+  const { pending, state } = table;
   if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
   const failed = failedJob(context);
-  const waiting = failed ? untried : pending;
+  const waiting = untriedFiles(table, context);
   const states: TableState[] = [];
   if (waiting.count > 0)
     states.push({

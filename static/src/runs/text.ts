@@ -69,7 +69,8 @@ export const triggerTitle = (trigger: string): string | undefined => TRIGGERS[tr
 /** Rows read by a run; unchanged files aren't read again. */
 export const rowsRead = (job: Job): number | undefined => job.progress?.rows_read;
 
-const isChanged = (table: TableOutcome): boolean => table.partitions_written > 0 || table.partitions_deleted > 0;
+/** Whether a run changed the table. */
+export const isChanged = (table: TableOutcome): boolean => table.partitions_written > 0 || table.partitions_deleted > 0;
 
 /** Whether a completed run changed a table. */
 export function changedAnything(job: Job): boolean {

@@ -12,7 +12,9 @@ import {
 } from "./choice";
 
 type Raw = Record<string, unknown>;
-const isRaw = (value: unknown): value is Raw => typeof value === "object" && value !== null && !Array.isArray(value);
+/** Whether it is an object of unknown members. */
+export const isRaw = (value: unknown): value is Raw =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value: unknown): value is string => typeof value === "string";
 const isKey = <T extends object>(value: unknown, known: T): value is keyof T & string =>
   isText(value) && Object.hasOwn(known, value);

@@ -1,4 +1,5 @@
 /** Differences of two versions of a dashboard, in words. */
+import { isRaw } from "../../boards/builder/checked";
 import * as yaml from "../../boards/yaml";
 
 type Raw = Record<string, unknown>;
@@ -10,7 +11,6 @@ interface Part {
   size: string;
 }
 
-const isRaw = (value: unknown): value is Raw => typeof value === "object" && value !== null && !Array.isArray(value);
 const raws = (value: unknown): Raw[] => (Array.isArray(value) ? value.map((one) => (isRaw(one) ? one : {})) : []);
 const named = (...values: unknown[]): string =>
   values.find((one): one is string => typeof one === "string" && one !== "") ?? "";

@@ -7,6 +7,7 @@ import { Badge } from "../../components/status";
 import { bytes, count, counted, signed } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { balanceOf, sumOf } from "./accounting";
+import { isChanged } from "../../runs/text";
 import { rowsChange, type PartitionChange, type TableOutcome } from "../../runs/outcome";
 
 const SOURCES_SHOWN = 12;
@@ -181,9 +182,7 @@ function TableCard({ slug, name, result }: { slug: string; name: string; result:
 /** Results of a completed run by table; unchanged tables in one line. */
 export function TableResults({ slug, result, clean }: { slug: string; result: RunResult; clean: boolean }) {
   const tables = Object.entries(result.tables) as [string, TableOutcome][];
-  const touched = tables.filter(
-    ([, table]) => table.sources_read > 0 || table.partitions_written > 0 || table.partitions_deleted > 0,
-  );
+  const touched = tables.filter(([, table]) => table.sources_read > 0 || isChanged(table));
   const quiet = tables.filter((table) => !touched.includes(table));
   return (
     <section class="section" aria-label="Tables">

@@ -1,7 +1,7 @@
 /** Changes of the last run that changed a table. */
 import type { Commit, Job } from "../../api/types";
 import { rowsChange, type TableOutcome } from "../../runs/outcome";
-import { changedAnything } from "../../runs/text";
+import { changedAnything, isChanged } from "../../runs/text";
 
 export interface TableChange {
   table: string;
@@ -51,7 +51,7 @@ export function restoredSince(
 export function changesOf(job: Job, before: Job | undefined): TableChange[] {
   const tables = Object.entries(job.result?.tables ?? {}) as [string, TableOutcome][];
   return tables
-    .filter(([, table]) => table.partitions_written > 0 || table.partitions_deleted > 0)
+    .filter(([, table]) => isChanged(table))
     .map(([name, table]) => {
       const earlier = before?.result?.tables[name];
       return {
