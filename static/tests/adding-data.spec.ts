@@ -59,7 +59,7 @@ test("a CSV dropped on any view of a pipeline goes to where its table reads it",
 
 test("a CSV dropped at home asks for pipeline and table", async ({ page, api }) => {
   await api.pipeline("in-home", config, { "orders/a.csv": csv(0, 3) });
-  await page.goto("/");
+  await page.goto("/?q=in-home");
   await expect(page.locator('[data-slug="in-home"]')).toBeVisible();
   await drop(page, { "more.csv": csv(3, 5) });
   const dialog = page.getByRole("dialog", { name: "Add more.csv" });
@@ -161,6 +161,16 @@ test("a new month in another format goes into its table, and is read in its own"
   const next = page.getByRole("dialog", { name: "Add july.csv" });
   await expect(next.getByRole("button", { name: "Upload" })).toBeEnabled(SLOW);
   await expect(next).not.toContainText("another format");
+  await next.getByRole("button", { name: "Cancel" }).click();
+  await drop(page, { "export 77.csv": "id,day,price\n3,2024-06-14,7.25\n2,2024-06-13,1006.50\n" });
+  const copy = page.getByRole("dialog", { name: "Add export 77.csv" });
+  await expect(copy).toContainText("sales already has the first rows of export 77.csv.", SLOW);
+  await expectAccessible(page);
+  await copy.getByRole("button", { name: "Cancel" }).click();
+  await drop(page, { "august.csv": "id,day,price\n3,2024-06-14,7.25\n9,2024-08-01,7.25\n" });
+  const other = page.getByRole("dialog", { name: "Add august.csv" });
+  await expect(other.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
+  await expect(other).not.toContainText("already has");
 });
 
 test("a file in UTF-8 isn't read as the letters of its table's encoding, nor the other way round", async ({

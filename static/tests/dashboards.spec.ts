@@ -28,8 +28,8 @@ test("the sample's dashboard shows its queries' results, and parameters change t
   await expect(panel(page, "origins").getByRole("rowheader", { name: "Jul 2013" })).toBeVisible();
   await expectAccessible(page);
 
-  await page.getByRole("button", { name: "From Any" }).click();
-  await page.getByRole("combobox", { name: "Search From" }).fill("kennedy");
+  await page.getByRole("button", { name: "Airport Any" }).click();
+  await page.getByRole("combobox", { name: "Search Airport" }).fill("kennedy");
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(/origin=JFK/);
   const { rows: fewer } = await api.post<{ rows: [number][] }>("/api/p/flights/query", {

@@ -30,7 +30,7 @@ test("the summary mentions rejected rows, and links to them", async ({ page, api
   await api.run("over-reject");
   for (const [view, within] of [
     ["/p/over-reject", ".overview-runs"],
-    ["/", '[data-slug="over-reject"]'],
+    ["/?q=over-reject", '[data-slug="over-reject"]'],
   ] as const) {
     await page.goto(view);
     const bars = page.locator(`${within} .sparkline rect`);

@@ -25,7 +25,7 @@ test("runs of a pipeline are paused with a reason, wait, and go on when resumed"
 
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await expect(page.locator("a.run-bar")).toContainText("Waiting: runs are paused");
-  await page.goto("/");
+  await page.goto("/?q=held");
   await expect(page.locator('[data-slug="held"]').getByText("paused", { exact: true })).toBeVisible();
   await page.goto("/settings");
   const paused = page.getByRole("list", { name: "Paused pipelines" });

@@ -8,6 +8,7 @@ const CONFIG = {
   mappings: [{ table: "orders", files: ["*.csv"], columns: [{ name: "id", type: "int32" }] }],
 };
 
+/** The card of a pipeline. To be found by name, with `?q=`: other tests' pipelines may fill the first page. */
 const card = (page: Page, slug: string) => page.locator(`[data-slug="${slug}"]`);
 
 async function choose(page: Page, slug: string, action: string): Promise<void> {
@@ -69,7 +70,7 @@ test("an empty pipeline gets its slug from its title, and a taken slug is refuse
   await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
   await expect(page.getByRole("heading", { name: "Daily sales (EU)", exact: true })).toBeVisible();
   await expect(page.getByText("The config defines no tables yet.")).toBeVisible();
-  await page.goto("/");
+  await page.goto("/?q=daily-sales-eu");
   await expect(card(page, "daily-sales-eu")).toContainText("no runs yet");
   await open();
   await page.getByRole("textbox", { name: "URL name" }).fill("daily-sales-eu");
@@ -83,7 +84,7 @@ test("an empty pipeline gets its slug from its title, and a taken slug is refuse
 test("a renamed pipeline keeps its star", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "ren-before" });
   await api.post("/api/pipelines", { slug: "ren-other" });
-  await page.goto("/");
+  await page.goto("/?q=ren-");
   await card(page, "ren-before").getByRole("button", { name: "Star this pipeline" }).click();
   await choose(page, "ren-before", "Rename…");
   await page.getByRole("textbox", { name: "URL name" }).fill("ren-after");
@@ -117,7 +118,7 @@ test("a slug that the service refuses is reported at its field", async ({ page, 
   watch.expected.push(/409/);
   await api.post("/api/pipelines", { slug: "taken-a" });
   await api.post("/api/pipelines", { slug: "taken-b" });
-  await page.goto("/");
+  await page.goto("/?q=taken-a");
   await choose(page, "taken-a", "Rename…");
   await page.getByLabel("URL name").fill("taken-b");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
@@ -127,7 +128,7 @@ test("a slug that the service refuses is reported at its field", async ({ page, 
 
 test("deleting lists what is lost and requires the slug", async ({ page, api }) => {
   await api.pipeline("del", CONFIG, { "a.csv": "id\n1\n", "b/c.csv": "id\n2\n" });
-  await page.goto("/");
+  await page.goto("/?q=del");
   await choose(page, "del", "Delete…");
   const dialog = page.getByRole("dialog");
   await expect(dialog).toContainText("2 files in the lake");
@@ -153,7 +154,7 @@ test("renaming and deleting wait for a run in progress", async ({ page, api, wat
     const json = { error: "pipeline_busy", message: "the pipeline `busy` has a run in progress", request_id: "r" };
     await route.fulfill({ status: 409, json });
   });
-  await page.goto("/");
+  await page.goto("/?q=busy");
   await choose(page, "busy", "Rename…");
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("URL name").fill("busy-after");
@@ -179,7 +180,7 @@ test("an export can be imported under another slug, and an invalid archive chang
   const board =
     "version: 2\ntitle: Ids\nqueries: { ids: { sql: SELECT id FROM orders } }\npanels: [{ id: ids, type: table, query: ids }]\n";
   await api.put("/api/p/exp/dashboards/ids", board, "application/yaml");
-  await page.goto("/");
+  await page.goto("/?q=exp");
   const downloading = page.waitForEvent("download");
   await choose(page, "exp", "Export");
   const archive = await readFile(await (await downloading).path());

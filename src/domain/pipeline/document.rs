@@ -308,8 +308,9 @@ pub struct ColumnDocument {
     pub expr: Option<String>,
     /// Patterns of dates and times: strftime as the chrono library has it (`%.f`: a fraction of any
     /// length with its dot, `%f`: the digits of one). Numbers that adjoin each other, as in `%Y%m%d`, need all their
-    /// digits. Or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` (time since 1970 in UTC) and `excel` (a serial date of
-    /// Excel's 1900 system). For `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
+    /// digits. By one without a time of day, a timestamp is midnight. Or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns`
+    /// (time since 1970 in UTC), `excel` (a serial date of Excel's 1900 system) and `iso` (ISO 8601, beside others). For
+    /// `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
     #[schemars(length(max = FORMATS_MAX), inner(length(min = 1)), extend("examples" = [["%Y-%m-%d %H:%M:%S"], ["epoch_ms"]]))]
     pub formats: Vec<String>,
     /// How numbers are written: separators, currency signs, percent signs, negatives. For integers, floats and decimals;

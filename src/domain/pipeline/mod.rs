@@ -6,9 +6,9 @@
 mod choices;
 pub mod document;
 pub mod globs;
+pub mod named_format;
 pub mod readers;
 pub mod renames;
-pub mod serial_format;
 pub mod types;
 pub mod validate;
 
@@ -259,7 +259,7 @@ pub struct Column {
     pub source: ColumnSource,
     pub nullable: bool,
     pub on_error: OnError,
-    /// strftime patterns as `chrono` has them, or names of [`serial_format::SerialFormat`]; empty: ISO 8601.
+    /// strftime patterns as `chrono` has them, or names ([`named_format`]); empty: ISO 8601.
     pub formats: Vec<String>,
     /// `None`: the dialect's separators, and nothing around the digits but a sign.
     pub number_format: Option<NumberFormat>,

@@ -128,7 +128,7 @@ fn explanation(kind: FaultKind, column: &Column, value: &[u8]) -> String {
         FaultKind::Precision => "it is finer than a microsecond, and nothing is rounded".into(),
         FaultKind::LeapSecond => "leap seconds are not supported".into(),
         FaultKind::NoSuchTime => "there is no such date or time".into(),
-        FaultKind::TimeMissing => "it has no time of day".into(),
+        FaultKind::TimeMissing => "it has no time of day; `iso` and `%Y-%m-%d` in `formats` read it as midnight".into(),
         FaultKind::TimeGiven => "it has a time of day, which the type `timestamp` keeps".into(),
         FaultKind::DateGiven => "it has a date, which the type `timestamp` keeps".into(),
         FaultKind::OffsetGiven => "it has an offset from UTC, which the type `timestamptz` applies".into(),

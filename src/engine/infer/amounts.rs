@@ -166,10 +166,7 @@ impl Amounts {
     }
 
     fn has_several_currencies(&self) -> bool {
-        let group = |sign: &&str| CURRENCIES.iter().position(|signs| signs.contains(sign));
-        let mut groups: Vec<Option<usize>> = self.currencies.keys().map(group).collect();
-        groups.dedup();
-        groups.iter().any(|group| *group != groups[0])
+        !is_one_currency(self.currencies.keys().copied())
     }
 
     /// The type and format of the column. `style`: the number style of the dialect.
@@ -253,6 +250,13 @@ impl Amounts {
         let example = self.example.as_ref().map_or(String::new(), |first| format!(", such as `{}`", first.value));
         format!("of {} numbers, {}{example}", self.values, parts.join(", "))
     }
+}
+
+/// Whether all signs, which are those of this module, mean one currency.
+pub(super) fn is_one_currency<'a>(signs: impl Iterator<Item = &'a str>) -> bool {
+    let mut currencies = signs.map(|sign| CURRENCIES.iter().position(|signs| signs.contains(&sign)));
+    let first = currencies.next();
+    currencies.all(|currency| Some(currency) == first)
 }
 
 /// A cheap test for values without signs around the digits.

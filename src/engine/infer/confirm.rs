@@ -1,7 +1,9 @@
 //! Confirms a proposal by reading the file with the converter, so that a run gives the proposed result.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use arrow::row::{RowConverter, SortField};
 use serde_json::{Map, Value};
 
 use super::column_stats::ColumnSurvey;
@@ -128,6 +130,28 @@ pub(super) fn check(proposal: &Proposal, head: &Head, keep_going: &dyn Fn() -> b
     }
     check.ended = true;
     Ok(check)
+}
+
+/// A digest of the rows that a run would take from the head, whatever their order; `None` if it can't be read to its end, or
+/// `keep_going` returned false.
+pub(super) fn rows_digest(proposal: &Proposal, head: &Head, keep_going: &dyn Fn() -> bool) -> Option<u64> {
+    let mapping = mapping(proposal).ok()?;
+    let mut rows = HeadRows::open(&mapping, &UnusedExpressions, head.key(), head).ok()?;
+    let mut digest = 0u64;
+    while let Some(batch) = rows.next().ok()? {
+        let fields =
+            batch.rows.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
+        let converted = RowConverter::new(fields).ok()?.convert_columns(batch.rows.columns()).ok()?;
+        for row in &converted {
+            let mut hasher = DefaultHasher::new();
+            row.as_ref().hash(&mut hasher);
+            digest = digest.wrapping_add(hasher.finish());
+        }
+        if !keep_going() {
+            return None;
+        }
+    }
+    Some(digest)
 }
 
 /// The position in the file of the proposal's column `at`.

@@ -11,10 +11,12 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use super::amounts::is_one_currency;
 use super::confirm::FileCheck;
+use super::copies;
 use super::join::{
-    Agreement, FileSample, NeededEncoding, ROUNDS_MAX, Sampled, agreement, check_file, file_name, join, join_evidence,
-    joined_setting, recount_nulls, set_csv, wider, with_file_counts,
+    Agreement, FileSample, NeededEncoding, ROUNDS_MAX, Sampled, agreement, as_timestamp, check_file, file_name, join,
+    join_evidence, joined_setting, recount_nulls, set_csv, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
@@ -132,7 +134,10 @@ fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSa
     let mut groups = group(&all, deadline);
     if groups.len() < 2 {
         let members: Vec<&Sampled> = groups.pop().unwrap_or_default().into_iter().map(|at| all[at]).collect();
-        let (proposal, mut files) = join(&members, deadline)?;
+        let (mut proposal, mut files) = join(&members, deadline)?;
+        let read: Vec<(&Sampled, &Proposal)> = members.iter().map(|file| (*file, &proposal)).collect();
+        let copies = copies::find(&read, &files, deadline);
+        proposal.warnings.extend(copies);
         files.sort_by_key(|file| all.iter().position(|sampled| sampled.proposal.key == file.key));
         return Ok((named_after(all[0], proposal), files));
     }
@@ -164,7 +169,12 @@ fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSa
             findings,
         });
     }
-    Ok(with_file_counts(merged, &all, &checks))
+    let (mut merged, files) = with_file_counts(merged, &all, &checks);
+    let read_by = |format: &'_ FormatGroup, at: &usize| format.members.contains(at);
+    let proposal_of = |at: usize| formats.iter().find(|format| read_by(format, &at)).map(|format| &format.proposal);
+    let read: Vec<_> = all.iter().enumerate().filter_map(|(at, file)| Some((*file, proposal_of(at)?))).collect();
+    merged.warnings.extend(copies::find(&read, &files, deadline));
+    Ok((merged, files))
 }
 
 /// The proposal under the names of the first file that was asked for.
@@ -305,14 +315,16 @@ fn are_in_one_unit(own: &[Option<ColumnProposal>]) -> bool {
         own.iter().flatten().filter(|column| column.evidence.values > 0 && column.ty != TEXT).collect();
     let format = |column: &&ColumnProposal| column.number_format.clone().unwrap_or_default();
     let percent: BTreeSet<bool> = with_values.iter().map(|column| format(column).percent).collect();
-    let currencies: BTreeSet<Vec<String>> =
-        with_values.iter().map(|column| format(column).currency).filter(|signs| !signs.is_empty()).collect();
-    percent.len() < 2 && currencies.len() < 2
+    let currencies: BTreeSet<String> = with_values.iter().flat_map(|column| format(column).currency).collect();
+    percent.len() < 2 && is_one_currency(currencies.iter().map(String::as_str))
 }
 
 /// The column read as `ty`, if its values may be that.
 fn read_as(column: &ColumnProposal, ty: &str) -> Option<ColumnProposal> {
     let with_type = || ColumnProposal { ty: ty.to_owned(), ..column.clone() };
+    if column.ty == "date" && ty == "timestamp" {
+        return as_timestamp(column);
+    }
     if column.ty == ty || wider(&column.ty, ty).is_some_and(|wide| wide == ty) {
         return Some(with_type());
     }

@@ -12,11 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::amounts::is_one_currency;
 use super::confirm::{self, FileCheck};
 use super::misfits::{self, SHOWN_MAX};
-use super::proposal::{ColumnProposal, Misfit, Misfits, Proposal, SampleInfo, TEXT};
+use super::proposal::{Alternative, ColumnProposal, Misfit, Misfits, Proposal, SampleInfo, TEXT};
 use super::propose::InferError;
 use crate::domain::pipeline::document::{NegativeDocument, NumberFormatDocument};
+use crate::domain::pipeline::named_format::ISO_FORMAT;
 use crate::domain::pipeline::types::DataType;
 use crate::engine::read::head::Head;
 
@@ -179,28 +181,56 @@ fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
                 let ty = wider(&one.ty, &other.ty).unwrap_or_else(|| one.ty.clone());
                 add(ColumnProposal { ty, number_format: Some(format), ..one.clone() }, &mut found);
             }
-            if one.ty == other.ty
-                && let (Some(mut formats), Some(others)) = (all_formats(one), all_formats(other))
+            let pair = match one.ty == other.ty {
+                true => Some((one.clone(), other.clone())),
+                false => as_timestamp(one).zip(as_timestamp(other)),
+            };
+            if let Some((one, other)) = pair
+                && let (Some(mut formats), Some(others)) = (all_formats(&one), all_formats(&other))
             {
                 let more: Vec<String> = others.into_iter().filter(|format| !formats.contains(format)).collect();
                 formats.extend(more);
-                add(ColumnProposal { formats, ..one.clone() }, &mut found);
+                add(ColumnProposal { formats, ..one }, &mut found);
             }
         }
     }
+    let is_in = |one: &Alternative, column: &ColumnProposal| {
+        let ty = wider(&one.ty, &column.ty).is_some_and(|wide| wide == column.ty);
+        let formats = if one.ty == "date" { day_formats(&one.formats) } else { one.formats.clone() };
+        ty && (one.formats == column.formats || formats.iter().all(|format| column.formats.contains(format)))
+    };
     let may_be = |text: &ColumnProposal, column: &ColumnProposal| {
-        text.evidence.alternatives.iter().any(|one| (&one.ty, &one.formats) == (&column.ty, &column.formats))
+        text.evidence.alternatives.iter().any(|one| is_in(one, column))
     };
     found.retain(|column| with_values().filter(|text| text.ty == TEXT).all(|text| may_be(text, column)));
     found
 }
 
-/// The formats of a column of times, those of ISO 8601 included; `None` if they are too many to be listed.
+/// The formats of a column of times, those of ISO 8601 included.
 fn all_formats(column: &ColumnProposal) -> Option<Vec<String>> {
-    match (column.formats.is_empty(), column.ty.as_str()) {
-        (false, _) => Some(column.formats.clone()),
-        (true, "date") => Some(vec![ISO_DATE.to_owned()]),
-        (true, _) => None,
+    match column.ty.as_str() {
+        "date" => Some(day_formats(&column.formats)),
+        _ if !is_temporal(column) => None,
+        _ if column.formats.is_empty() => Some(vec![ISO_FORMAT.to_owned()]),
+        _ => Some(column.formats.clone()),
+    }
+}
+
+fn day_formats(formats: &[String]) -> Vec<String> {
+    if formats.is_empty() { vec![ISO_DATE.to_owned()] } else { formats.to_vec() }
+}
+
+/// A column of days or timestamps as `timestamp`; a day is its midnight.
+pub(super) fn as_timestamp(column: &ColumnProposal) -> Option<ColumnProposal> {
+    match column.ty.as_str() {
+        "timestamp" => Some(column.clone()),
+        "date" => {
+            let mut timed =
+                ColumnProposal { ty: "timestamp".into(), formats: day_formats(&column.formats), ..column.clone() };
+            timed.evidence.why.push_str("; it is read as midnight, since others have a time of day");
+            Some(timed)
+        }
+        _ => None,
     }
 }
 
@@ -217,6 +247,10 @@ fn are_formats_in_conflict(one: &ColumnProposal, other: &ColumnProposal) -> bool
         return false;
     }
     let (Some(ours), Some(theirs)) = (all_formats(one), all_formats(other)) else { return true };
+    // ISO 8601 alone is read faster than beside others.
+    if [&ours, &theirs].iter().any(|formats| formats.contains(&ISO_FORMAT.to_owned())) {
+        return true;
+    }
     ours.iter().any(|format| theirs.iter().any(|other| format != other && shape(format) == shape(other)))
 }
 
@@ -481,23 +515,26 @@ fn joined_format(
         return None;
     }
     let (one, other) = (one.unwrap_or(&plain), other.unwrap_or(&plain));
-    let is_one_currency = one.currency.is_empty() || other.currency.is_empty() || one.currency == other.currency;
+    let mut currency = one.currency.clone();
+    currency.extend(other.currency.iter().filter(|sign| !one.currency.contains(sign)).cloned());
     let negative = match (one.negative, other.negative) {
         (NegativeDocument::Minus, negative) | (negative, NegativeDocument::Minus) => negative,
         (negative, same) if negative == same => negative,
         _ => return None,
     };
     // A value without a percent sign has another unit.
-    (one.percent == other.percent && is_one_currency).then(|| NumberFormatDocument {
-        decimal: one.decimal.clone().or_else(|| other.decimal.clone()),
-        thousands: one.thousands.clone().or_else(|| other.thousands.clone()),
-        currency: if one.currency.is_empty() { other.currency.clone() } else { one.currency.clone() },
-        percent: one.percent,
-        negative,
+    (one.percent == other.percent && is_one_currency(currency.iter().map(String::as_str))).then(|| {
+        NumberFormatDocument {
+            decimal: one.decimal.clone().or_else(|| other.decimal.clone()),
+            thousands: one.thousands.clone().or_else(|| other.thousands.clone()),
+            currency,
+            percent: one.percent,
+            negative,
+        }
     })
 }
 
-/// The type that holds the numbers of both.
+/// The type that holds the values of both.
 pub(super) fn wider(one: &str, other: &str) -> Option<String> {
     const DIGITS_MAX: u8 = 38;
     /// Digits of the largest int64.
@@ -511,6 +548,7 @@ pub(super) fn wider(one: &str, other: &str) -> Option<String> {
         return Some(one.to_owned());
     }
     match (one, other) {
+        ("date", "timestamp") | ("timestamp", "date") => return Some("timestamp".into()),
         ("float64", "int64") | ("int64", "float64") => return Some("float64".into()),
         ("float64", ty) | (ty, "float64") if ty.starts_with("decimal") => return Some("float64".into()),
         _ => {}

@@ -15,6 +15,7 @@ mod adjust;
 mod amounts;
 mod column_stats;
 mod confirm;
+mod copies;
 mod counterexample;
 pub mod formats;
 pub mod join;

@@ -235,8 +235,18 @@ fn several_formats(several: &SeveralFormats) -> Typed {
         ));
         return typed;
     }
-    let mut typed = Typed::new(several.kind.name(), format!("its values are dates in several formats: {shares}"));
+    let mut why = format!("its values are dates in several formats: {shares}");
+    if !several.days.is_empty() {
+        why.push_str("; those without a time of day are read as midnight");
+    }
+    let mut typed = Typed::new(several.kind.name(), why);
     typed.formats = several.formats.iter().map(|(format, _)| format.clone()).collect();
+    if !several.days.is_empty() {
+        let is_day = |format: &String| several.days.contains(format);
+        let timed: u64 = several.formats.iter().filter(|(format, _)| !is_day(format)).map(|(_, count)| count).sum();
+        let why = format!("rejects {}", counted(timed, "value with a time of day", "values with a time of day"));
+        typed.alternatives.push(Alternative { ty: "date".into(), formats: several.days.clone(), why });
+    }
     typed
 }
 

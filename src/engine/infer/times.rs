@@ -4,6 +4,7 @@
 //! read the values kept from before.
 
 use super::counterexample::{CellValue, Counterexample};
+use crate::domain::pipeline::named_format::ISO_FORMAT;
 use crate::engine::cells::CellProbe;
 
 /// The order of a date's parts, to distinguish readings of the same text.
@@ -107,6 +108,16 @@ impl TimeFormat {
         looks_temporal(text) && self.probe.check(text).is_ok()
     }
 
+    /// Its name among `formats`. ISO 8601 with an optional zone has none, since it would read a time without a zone as UTC;
+    /// for dates and times of day there are patterns.
+    fn name(&self) -> Option<&str> {
+        match (&self.pattern, self.kind) {
+            (Some(pattern), _) => Some(pattern),
+            (None, TimeKind::Timestamp) => Some(ISO_FORMAT),
+            (None, TimeKind::Date | TimeKind::Time | TimeKind::TimestampTz) => None,
+        }
+    }
+
     pub fn is_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.pattern == other.pattern
     }
@@ -129,6 +140,8 @@ pub(super) struct SeveralFormats {
     pub kind: TimeKind,
     /// With the number of values, the most first.
     pub formats: Vec<(String, u64)>,
+    /// Those of days, if others have times.
+    pub days: Vec<String>,
     /// Two of them that read some values as different days, with the number of such values.
     pub ambiguous: Option<(String, String, u64)>,
 }
@@ -142,14 +155,17 @@ pub(super) fn several_formats(
     formats: &[&TimeFormat],
     read: &std::collections::BTreeMap<u64, u64>,
 ) -> Option<SeveralFormats> {
-    let named = |at: usize| formats[at].pattern.as_ref();
+    let named = |at: usize| formats[at].name();
     let kind_of = |at: usize| formats[at].kind;
+    // A day is a timestamp at midnight.
+    let is_day_or_time = |kind| matches!(kind, TimeKind::Date | TimeKind::Timestamp);
+    let agree = |one: TimeKind, other: TimeKind| one == other || is_day_or_time(one) && is_day_or_time(other);
     let mut left: Vec<(u64, u64)> = read.iter().map(|(bits, count)| (*bits, *count)).collect();
     let mut chosen: Vec<(usize, u64)> = Vec::new();
     while !left.is_empty() {
         let kind = chosen.first().map(|(at, _)| kind_of(*at));
         let usable =
-            (0..formats.len()).filter(|at| named(*at).is_some() && kind.is_none_or(|kind| kind_of(*at) == kind));
+            (0..formats.len()).filter(|at| named(*at).is_some() && kind.is_none_or(|kind| agree(kind_of(*at), kind)));
         let share =
             |at: usize| left.iter().filter(|(bits, _)| bits >> at & 1 == 1).map(|(_, count)| count).sum::<u64>();
         let (at, count) =
@@ -170,10 +186,14 @@ pub(super) fn several_formats(
         .filter(|(a, b)| a != b && kind_of(*a) == kind_of(*b) && formats[*a].contradicts(formats[*b]))
         .map(|(a, b)| (a, b, both(a, b)))
         .find(|(a, b, count)| *count > 0 && (chosen.iter().any(|(at, _)| at == b) || undecided(*a, *b)));
+    let first = kind_of(chosen.first()?.0);
+    let has_times = chosen.iter().any(|(at, _)| kind_of(*at) == TimeKind::Timestamp);
+    let days = chosen.iter().filter(|(at, _)| has_times && kind_of(*at) == TimeKind::Date);
     Some(SeveralFormats {
-        kind: kind_of(chosen.first()?.0),
-        ambiguous: ambiguous.and_then(|(a, b, count)| Some((named(a)?.clone(), named(b)?.clone(), count))),
-        formats: chosen.into_iter().filter_map(|(at, count)| Some((named(at)?.clone(), count))).collect(),
+        kind: if has_times { TimeKind::Timestamp } else { first },
+        days: days.filter_map(|(at, _)| named(*at)).map(str::to_owned).collect(),
+        ambiguous: ambiguous.and_then(|(a, b, count)| Some((named(a)?.to_owned(), named(b)?.to_owned(), count))),
+        formats: chosen.into_iter().filter_map(|(at, count)| Some((named(at)?.to_owned(), count))).collect(),
     })
 }
 

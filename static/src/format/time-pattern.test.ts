@@ -12,6 +12,7 @@ it.each([
   ["HH:mm", "%H:%M"],
   ["%d.%m.%Y", "%d.%m.%Y"],
   ["epoch_ms", "epoch_ms"],
+  ["ISO 8601", "iso"],
   ["March", "March"],
   ["DD-Mon-YYYY", "%d-%b-%Y"],
   ["DD. Month YYYY", "%d. %B %Y"],
@@ -28,5 +29,6 @@ it.each([
   ["%H%M", "HHMM"],
   ["%M:%S", "%M:%S"],
   ["excel", "excel"],
+  ["iso", "ISO 8601"],
   ["", ""],
 ])("%s is written as %s", (strftime, text) => expect(patternOf(strftime)).toBe(text));

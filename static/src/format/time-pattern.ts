@@ -1,5 +1,8 @@
 /** Patterns of dates and times as people write them, such as `DD.MM.YYYY`. */
 
+/** ISO 8601 among other formats, as the config and as people have it. */
+const [ISO, ISO_WORDS] = ["iso", "ISO 8601"];
+
 const PART = /^(?:([-./: T,]+)|(YYYY|JJJJ)|(YY|JJ)|(DD|TT)|(HH?)|(Month)|(Mon)|(MM)|(SS?))/i;
 
 const WORDS: Record<string, string> = {
@@ -16,12 +19,14 @@ const WORDS: Record<string, string> = {
 
 /** The pattern as people write it; one that can't be written so stays as it is. */
 export function patternOf(strftime: string): string {
+  if (strftime === ISO) return ISO_WORDS;
   const words = strftime.replace(/%./g, (part) => WORDS[part] ?? part);
   return strftimeOf(words) === strftime ? words : strftime;
 }
 
 /** The strftime pattern; text that isn't such a pattern, or is strftime already, stays as it is. */
 export function strftimeOf(text: string): string {
+  if (text === ISO_WORDS) return ISO;
   let rest = text;
   let made = "";
   while (rest !== "") {

@@ -28,6 +28,7 @@ import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
 import { OwnFormats, unfitFiles, unfitFilesOf } from "../tables/own-format";
+import { copiesIn } from "../tables/copies";
 import { checkUpload, UploadForecast } from "../tables/upload-check";
 import { UploadMatches } from "./upload-matches";
 import { offerFiles, uploadRequest } from "./upload-request";
@@ -128,12 +129,21 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     gcTime: 0,
   });
   const { data: known } = useQuery({ ...tablesQuery(chosen), enabled: target !== undefined });
-  const ignored = known?.tables.find((one) => one.name === target?.name)?.extra_columns ?? [];
+  const stores = known?.tables.find((one) => one.name === target?.name);
+  const ignored = stores?.extra_columns ?? [];
   const [oddNames, foreignNames] = [unfit.data?.odd, unfit.data?.foreign].map((some = []) =>
     some.map((file) => file.name),
   );
   // Without the listing, files that exist are asked about when they are sent.
   const matches = (target && stored.data) ?? [];
+  const others = check.data?.firstRows.filter(({ file }) => !matches.some((match) => match.file.name === file)) ?? [];
+  const copies = useQuery({
+    queryKey: ["lake", "copies", chosen, target?.name, others],
+    queryFn: ({ signal }) => (stores ? copiesIn(chosen, stores, others, signal) : []),
+    enabled: stores !== undefined && others.length > 0 && stored.isSuccess,
+    staleTime: Infinity,
+    gcTime: 0,
+  });
   const choiceOf = (match: Match): Choice => choices.get(match.file) ?? defaultChoice(match);
   const wanted = resolved(files, matches, choiceOf, UPLOAD_BYTES_MAX);
   const problem = choiceProblem(matches, choiceOf, wanted);
@@ -288,7 +298,12 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
             </Note>
           )}
           {check.data && (
-            <UploadForecast table={target} check={check.data} ignored={ignored.map((column) => column.name)} />
+            <UploadForecast
+              table={target}
+              check={check.data}
+              ignored={ignored.map((column) => column.name)}
+              copies={copies.data ?? []}
+            />
           )}
         </UploadDestination>
       ) : (

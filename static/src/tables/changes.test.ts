@@ -134,6 +134,46 @@ describe("changes of a mapping", () => {
     ]);
   });
 
+  it("don't add up amounts in two currencies without being asked", () => {
+    const rejected = new Map([["n", { count: 1, nulls: false }]]);
+    const format = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" } as const;
+    const table = { ...mapping, columns: [{ name: "n", type: "int64", number_format: { currency: ["$"] } }] };
+    const found = inferred([column("n", "int64", { number_format: { ...format, currency: ["$", "€"] } })]);
+    const [change] = changesFor(table, found, rejected, 0, asked());
+    expect(change?.proposed).toBe(false);
+    expect(change?.why).toContain("5 € would be added to 5 $ as 10");
+    const euros = inferred([column("n", "int64", { number_format: { ...format, decimal: ",", currency: ["€"] } })]);
+    const files = { ...euros, csv: { delimiter: ";" }, files_read: [{ key: "pipelines/p/t/b.csv" }] as never };
+    const [own] = ownFormats(table, files, [{ file: "t/b.csv", why: "" }], "pipelines/p/");
+    expect(own?.apply(table).variants).toMatchObject([
+      { columns: [{ name: "n", number_format: { decimal: ",", currency: ["$"] } }] },
+    ]);
+  });
+
+  it("read a column of dates as timestamps where files have times", () => {
+    const rejected: RejectedByColumn = new Map([["day", { count: 9, nulls: false }]]);
+    const days = (more: object): StoredMapping => ({
+      ...mapping,
+      columns: [{ name: "day", type: "date", ...more }],
+      partition_by: ["day", { column: "id" }],
+    });
+    const times = inferred([column("day", "timestamp")]);
+    const [change] = changesFor(days({ formats: ["%d.%m.%Y"] }), times, rejected, 0, asked());
+    expect(change?.label).toBe("Read day as date and time, and ISO 8601, too");
+    expect(change?.why).toContain("a date without a time of day is midnight");
+    expect(change?.apply(days({ formats: ["%d.%m.%Y"] }))).toMatchObject({
+      columns: [{ name: "day", type: "timestamp", formats: ["%d.%m.%Y", "iso"] }],
+      partition_by: [{ column: "day", transform: "day" }, { column: "id" }],
+    });
+    const stamped = days({ type: "timestamp" });
+    const [more] = changesFor(stamped, inferred([column("day", "date")]), rejected, 0, asked());
+    expect(more?.label).toBe("Read day as YYYY-MM-DD, too");
+    expect(more?.apply(stamped)).toMatchObject({
+      columns: [{ name: "day", type: "timestamp", formats: ["iso", "%Y-%m-%d"] }],
+      partition_by: ["day", { column: "id" }],
+    });
+  });
+
   it("allow nulls that are rejected, read tokens as null and skip marked footers", () => {
     const files = inferred([column("id", "int64"), column("price", "float64", { from: "Price" })], {
       null_values: ["", "N/A"],

@@ -80,11 +80,22 @@ function readingOf({ type, formats = [], number_format: format, timezone }: Colu
   };
 }
 
+function currencyOf(column: object): unknown[] {
+  const { number_format: format } = column as StoredColumn;
+  return typeof format === "object" && format !== null ? list((format as { currency?: unknown }).currency) : [];
+}
+
+/** Signs of currencies that a column of amounts in another currency has in the files. */
+function otherCurrencies(column: StoredColumn, found: ColumnProposal): unknown[] {
+  const own = currencyOf(column);
+  return own.length > 0 ? currencyOf(found).filter((sign) => !own.includes(sign)) : [];
+}
+
 /** The reading, of the same type, with the number format of the column where the files have none. */
 function withOwnNumbers(reading: StoredColumn, { type, number_format: own }: StoredColumn): StoredColumn {
   if (type !== reading.type || typeof own !== "object" || own === null || !reading.number_format) return reading;
   const found = reading.number_format as Record<string, unknown>;
-  const currency = [...new Set([...list((own as { currency?: unknown }).currency), ...list(found.currency)])];
+  const currency = [...new Set([...currencyOf({ number_format: own }), ...list(found.currency)])];
   return { ...reading, number_format: { ...own, ...found, ...(currency.length > 0 ? { currency } : {}) } };
 }
 
@@ -166,43 +177,69 @@ function missingColumns(mapping: StoredMapping, inferred: Inferred): MappingChan
   ];
 }
 
-/** The format of dates without one. */
-const ISO_DATE = "%Y-%m-%d";
+/** The formats of dates without one, and of other times. */
+const [ISO_DATE, ISO] = ["%Y-%m-%d", "iso"];
 const isTemporal = (type: unknown): boolean => ["date", "time", "timestamp", "timestamptz"].includes(text(type));
 
-/** The formats of a column of times, that of ISO dates included; undefined if they are too many to be listed. */
-function timeFormats({ type, formats }: { type?: unknown; formats?: unknown }): string[] | undefined {
+/** The formats of a column of times, that of ISO 8601 included. */
+function timeFormats({ type, formats }: { type?: unknown; formats?: unknown }): string[] {
   const given = list(formats).map(String);
   if (given.length > 0) return given;
-  return type === "date" ? [ISO_DATE] : undefined;
+  return [type === "date" ? ISO_DATE : ISO];
 }
 
-/** Whether one column can't have the formats of both: a value would have two readings, or a format has no pattern. */
+const isDayOrTime = (type: unknown): boolean => type === "date" || type === "timestamp";
+
+/** Whether one column can't have the formats of both: a value would have two readings, or it would be read slower. */
 function isTimeConflict(column: StoredColumn, found: ColumnProposal): boolean {
   if (!isTemporal(column.type) || column.type !== found.type) return false;
   const [ours, theirs] = [timeFormats(column), timeFormats(found)];
   if (JSON.stringify(list(column.formats)) === JSON.stringify(found.formats ?? [])) return false;
   // A day, a month and a year of two digits look alike.
   const shape = (format: string) => format.replace(/%[dy]/g, "%m");
-  return !ours || !theirs || ours.some((one) => theirs.some((other) => one !== other && shape(one) === shape(other)));
+  if ([...ours, ...theirs].includes(ISO)) return true;
+  return ours.some((one) => theirs.some((other) => one !== other && shape(one) === shape(other)));
 }
 
 /** The change by which a column is read in other formats of times, too. */
 function moreTimes(name: string, column: StoredColumn, found: ColumnProposal): MappingChange[] {
-  const before = timeFormats(column) ?? [];
-  const more = (timeFormats(found) ?? []).filter((format) => !before.includes(format));
+  const before = timeFormats(column);
+  const more = timeFormats(found).filter((format) => !before.includes(format));
   if (isTimeConflict(column, found) || more.length === 0) return [];
   const formats = [...before, ...more];
+  const isMixed = column.type !== found.type;
+  const type = isMixed ? "timestamp" : column.type;
+  const becomes = type === column.type ? "" : `${typeWords("timestamp")}, and `;
+  const midnight = isMixed ? "; a date without a time of day is midnight" : "";
   return [
     {
       id: `reading ${name}`,
-      label: `Read ${name} as ${more.map(patternOf).join(" or ")}, too`,
-      why: `${found.evidence.why}; other files keep ${before.map(patternOf).join(" or ")}`,
+      label: `Read ${name} as ${becomes}${more.map(patternOf).join(" or ")}, too`,
+      why: `${found.evidence.why}; other files keep ${before.map(patternOf).join(" or ")}${midnight}`,
       proposed: true,
-      apply: (given) => withColumn(given, name, (one) => ({ ...one, formats })),
+      apply: (given) => {
+        const read = withColumn(given, name, (one) => ({ ...one, type, formats }));
+        return becomes ? byDays(read, name) : read;
+      },
     },
   ];
 }
+
+/** The mapping, cut by the days of a column instead of its values. */
+function byDays(mapping: StoredMapping, name: string): StoredMapping {
+  if (!Array.isArray(mapping.partition_by)) return mapping;
+  const cut = (one: unknown): unknown => {
+    const by = (typeof one === "object" && one !== null ? one : { column: one }) as Record<string, unknown>;
+    return by.column === name && (by.transform ?? "identity") === "identity" ? { ...by, transform: "day" } : one;
+  };
+  return { ...mapping, partition_by: mapping.partition_by.map(cut) };
+}
+
+/** `the table's amounts are in $, and the sign isn't stored: 5 € would be added to 5 $ as 10`. */
+const mixedCurrencies = (column: StoredColumn, others: readonly unknown[]): string => {
+  const own = currencyOf(column).map(String);
+  return `the table's amounts are in ${own.join(" or ")}, and the sign isn't stored: 5 ${others.map(String).join(" and 5 ")} would be added to 5 ${own.join("")} as 10`;
+};
 
 /** Other readings of columns whose values are rejected. */
 function readings(mapping: StoredMapping, inferred: Inferred, rejected: RejectedByColumn): MappingChange[] {
@@ -213,7 +250,8 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
     const headers = headersOf(column);
     const found = inferred.columns.find((one) => headers.includes(headerOf(one)));
     if (!trouble || !found) continue;
-    if (isTemporal(column.type) && column.type === found.type) {
+    const isTimed = isTemporal(column.type) && column.type === found.type;
+    if (isTimed || (isDayOrTime(column.type) && isDayOrTime(found.type))) {
       changes.push(...moreTimes(name, column, found));
       continue;
     }
@@ -221,13 +259,15 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
     // Values that the files have no longer, such as those with a sign, stay accepted.
     const same = column.type === found.type;
     const isNew = (member: string) => JSON.stringify(reading[member]) !== JSON.stringify(column[member]);
+    const others = otherCurrencies(column, found);
+    const own = same ? found.evidence.why : `${found.evidence.why}; the config reads ${typeWords(text(column.type))}`;
     if (Object.keys(reading).some(isNew))
       changes.push({
         id: `reading ${name}`,
         label: `Read ${name} as ${typeLine(found)}`,
-        why: same ? found.evidence.why : `${found.evidence.why}; the config reads ${typeWords(text(column.type))}`,
+        why: [own, ...(others.length > 0 ? [mixedCurrencies(column, others)] : [])].join("; "),
         // Text accepts any value, including mistakes.
-        proposed: found.type !== "string",
+        proposed: found.type !== "string" && others.length === 0,
         apply: (given) =>
           withColumn(given, name, (one) => ({
             ...Object.fromEntries(Object.entries(one).filter(([member]) => same || !READING.includes(member))),
@@ -331,6 +371,13 @@ function formatsOf({ csv, columns, files_read, variants = [] }: Inferred): Forma
 
 const isNumber = (type: string): boolean => /^(u?int|float|decimal)/.test(type);
 
+/** How files write a column, in its currency only: amounts in others are rejected, since they would be added up with its own. */
+function inOwnCurrency(column: StoredColumn, found: ColumnProposal): StoredColumn {
+  const reading = readingOf(found);
+  if (otherCurrencies(column, found).length === 0) return reading;
+  return { ...reading, number_format: { ...(reading.number_format as object), currency: currencyOf(column) } };
+}
+
 /** The columns of a mapping that files write differently. */
 function columnsOfVariant(mapping: StoredMapping, found: readonly ColumnProposal[]): StoredColumn[] {
   return columnsOf(mapping).flatMap((column) => {
@@ -341,7 +388,7 @@ function columnsOfVariant(mapping: StoredMapping, found: readonly ColumnProposal
     const members = READING.filter((member) => member !== "type");
     const pick = (from: StoredColumn) =>
       Object.fromEntries(members.filter((member) => member in from).map((member) => [member, from[member]]));
-    const [now, wanted] = [pick(column), pick(readingOf(own))];
+    const [now, wanted] = [pick(column), pick(inOwnCurrency(column, own))];
     if (JSON.stringify(now) === JSON.stringify(wanted)) return [];
     return [{ name: column.name, ...(column.from === undefined ? {} : { from: column.from }), ...wanted }];
   });

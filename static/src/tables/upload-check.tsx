@@ -11,11 +11,14 @@ import { release, stage, stagedGlob, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, rejectsAllowed, tooManyRejects } from "./changes";
 import { checkedOf, readable, type Checked } from "./checked";
+import type { FirstRows } from "./copies";
 import type { OwnFormats } from "./own-format";
 import { previewOf } from "./preview";
 
 /** Rejected rows that are shown. */
 const REJECTS_SHOWN = 3;
+/** Rows that are compared with those of the table. */
+const ROWS_COMPARED = 5;
 
 export interface UploadCheck {
   checked: Checked;
@@ -24,6 +27,8 @@ export interface UploadCheck {
   allowed: ReturnType<typeof rejectsAllowed>;
   /** Whether every row was checked. */
   complete: boolean;
+  /** Of each file. */
+  firstRows: FirstRows[];
 }
 
 /** `formats`: of files that the table gets formats for. @throws ApiFailure */
@@ -53,7 +58,7 @@ export async function checkUpload(
         const files = [stagedGlob(sample)];
         // A variant may read columns in another way, too.
         const own = { ...after, files, variants: variant && [{ ...variant, files }] };
-        const body = { config: { ...config, mappings: [own] }, key: sample.key, limit: REJECTS_SHOWN };
+        const body = { config: { ...config, mappings: [own] }, key: sample.key, limit: ROWS_COMPARED };
         return previewOf(sample.slug, body);
       }),
     );
@@ -63,7 +68,14 @@ export async function checkUpload(
     const added = [...new Set(headers)].filter((name) => !known.has(name.toLowerCase()));
     if (checked?.failure !== undefined) checked.failure = withFileNames(checked.failure, samples, files[0]?.name ?? "");
     const complete = samples.length === files.length && samples.every(({ whole }) => whole);
-    return checked && { checked, added, allowed: rejectsAllowed(mapping), complete };
+    // Each piece of a large file is a sample.
+    const firstRows = samples.flatMap(({ name }, at) => {
+      const { columns, rows } = previews[at] ?? {};
+      return samples.findIndex((one) => one.name === name) === at
+        ? [{ file: name, columns: columns ?? [], rows: rows ?? [] }]
+        : [];
+    });
+    return checked && { checked, added, allowed: rejectsAllowed(mapping), complete, firstRows };
   } finally {
     for (const one of samples) void release(one);
   }
@@ -92,15 +104,17 @@ function Rejects({ checked, fails }: { checked: Checked; fails: boolean }) {
   );
 }
 
-/** `ignored`: headers that the table has long left out. */
+/** `ignored`: headers that the table has long left out; `copies`: files whose first rows the table has. */
 export function UploadForecast({
   table,
   check,
   ignored,
+  copies,
 }: {
   table: TableStatus;
   check: UploadCheck;
   ignored: string[];
+  copies: string[];
 }) {
   const { checked } = check;
   const left = new Set(ignored.map((name) => name.toLowerCase()));
@@ -112,6 +126,12 @@ export function UploadForecast({
           {counted(added.length, "new column")}: {added.join(", ")}. {table.name} doesn&apos;t have{" "}
           {added.length === 1 ? "it" : "them"} yet. Once the upload is loaded, the Overview offers to add{" "}
           {added.length === 1 ? "it" : "them"}.
+        </Note>
+      )}
+      {copies.length > 0 && (
+        <Note tone="warn">
+          {table.name} already has the first rows of {copies.join(", ")}. If{" "}
+          {copies.length === 1 ? "it is" : "they are"} a copy of files that are there, the rows will count twice.
         </Note>
       )}
       {checked.failure !== undefined && <Note tone="warn">A run would fail: {checked.failure}</Note>}

@@ -1,5 +1,7 @@
 //! One proposal for several files of a table: a run with it writes every row of each file that it says can be read.
 
+use std::collections::BTreeSet;
+
 use lakemill::engine::infer::formats::{JOINED_MAX, Joined, infer_all};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -259,6 +261,26 @@ fn dates_of_several_files_are_read_by_all_their_formats_or_in_variants() {
 }
 
 #[test]
+fn days_of_some_files_are_midnights_where_others_have_times() {
+    let day = ("a.csv", "id,at\n1,2024-01-31\n2,2024-02-03\n");
+    let time = ("b.csv", "id,at\n3,2024-03-31 10:00:00\n4,2024-04-01 11:30:00\n");
+    let german = ("c.csv", "id;at\n5;31.05.2024\n6;01.06.2024\n");
+    let open = ("d.csv", "id;at\n7;03.04.2024\n8;05.06.2024\n");
+    let formats = |joined: &Joined| joined.proposal.columns[1].formats.join(" ");
+    for files in [[day, time], [time, day]] {
+        let joined = joined(&files, 4);
+        assert_eq!((type_of(&joined, "at").as_str(), joined.proposal.sample.rows_misfit), ("timestamp", 0));
+        assert_eq!(formats(&joined).split(' ').collect::<BTreeSet<_>>(), BTreeSet::from(["%Y-%m-%d", "iso"]));
+    }
+    // Of other formats, too.
+    for files in [vec![german, time], vec![time, german], vec![day, german, time, open]] {
+        let rows = 2 * files.len() as u64;
+        let joined = joined(&files, rows);
+        assert_eq!((type_of(&joined, "at").as_str(), joined.proposal.sample.rows_misfit), ("timestamp", 0));
+    }
+}
+
+#[test]
 fn percentages_and_currencies_of_other_formats_are_other_units() {
     for (one, other) in [("10%", "10"), ("$7.00", "7,00 €")] {
         let one = format!("id,x\n1,{one}\n2,{one}\n");
@@ -267,6 +289,28 @@ fn percentages_and_currencies_of_other_formats_are_other_units() {
     }
     let dollars = [("a.csv", "id,x\n1,$7.00\n2,$8.00\n"), ("b.csv", "id;x\n3;7,50\n4;8,25\n")];
     assert_eq!(type_of(&joined(&dollars, 4), "x"), "decimal(18,2) $,");
+    // Other signs of one currency.
+    for other in ["id,x\n3,USD 7.00\n4,US$8.00\n", "id;x\n3;7,00 USD\n4;8,00 USD\n"] {
+        let ty = type_of(&joined(&[dollars[0], ("b.csv", other)], 4), "x");
+        assert!(ty.starts_with("decimal(18,2) "), "{ty}");
+    }
+}
+
+#[test]
+fn files_with_the_same_rows_are_named() {
+    let march = ("march.csv", "id,day,price\n1,2024-03-01,7.50\n2,2024-03-02,8.00\n2,2024-03-02,8.00\n");
+    let copies = [
+        ("copy.csv", "id,day,price\n2,2024-03-02,8.00\n1,2024-03-01,7.50\n2,2024-03-02,8.00\n"),
+        ("german.csv", "id;day;price\n1;01.03.2024;7,50\n2;02.03.2024;8,00\n2;02.03.2024;8,00\n"),
+        ("april.csv", "id,day,price\n1,2024-04-01,7.50\n2,2024-04-02,8.00\n2,2024-04-02,8.00\n"),
+        // Other rows twice.
+        ("twice.csv", "id,day,price\n1,2024-03-01,7.50\n1,2024-03-01,7.50\n2,2024-03-02,8.00\n"),
+    ];
+    for (at, copy) in copies.into_iter().enumerate() {
+        let joined = joined(&[march, copy], 6);
+        let named = joined.proposal.warnings.iter().filter(|one| one.contains("the same 3 rows as `march.csv`"));
+        assert_eq!(named.count(), usize::from(at < 2), "{}: {:?}", copy.0, joined.proposal.warnings);
+    }
 }
 
 /// The separators of a file.

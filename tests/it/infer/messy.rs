@@ -95,6 +95,23 @@ fn dates_in_several_formats_get_all_formats() {
 }
 
 #[test]
+fn days_among_times_are_midnights() {
+    let days: Vec<String> = (13..=28).map(|day| format!("{day}.03.2024")).collect();
+    let times = ["2024-04-01 10:00:00", "2024-04-02T11:30"];
+    let all: Vec<&str> = days.iter().map(String::as_str).chain(times).collect();
+    let proposal = proposed(format!("d,y\n{},z\n", all.join(",z\n")));
+    assert_eq!(columns(&proposal)[0], "d:timestamp:%d.%m.%Y|iso");
+    let evidence = &column(&proposal, "d").evidence;
+    assert!(evidence.why.contains("read as midnight"), "{}", evidence.why);
+    let [date] = &evidence.alternatives[..] else { panic!("{:?}", evidence.alternatives) };
+    assert_eq!((date.ty.as_str(), date.formats.join(" ")), ("date", "%d.%m.%Y".to_owned()));
+    assert_eq!(date.why, "rejects 2 values with a time of day");
+    // UTC is not the zone of a day.
+    let zoned = proposed("d,y\n2024-01-02,z\n2024-01-03T10:00:00Z,z\n");
+    assert_eq!(columns(&zoned)[0], "d:string");
+}
+
+#[test]
 fn booleans_are_words_of_many_languages() {
     for values in [["ja", "nein"], ["Sí", "No"], ["OUI", "NON"], ["WAHR", "FALSCH"], ["tak", "nie"], ["vero", "falso"]]
     {

@@ -6,7 +6,7 @@ use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems};
 use chrono::{DateTime, FixedOffset, NaiveDate, Timelike};
 
 use crate::domain::limits::FORMAT_BYTES_MAX;
-use crate::domain::pipeline::serial_format::SerialFormat;
+use crate::domain::pipeline::named_format::{ISO_FORMAT, SerialFormat};
 use crate::domain::pipeline::types::{DataType, Temporal, TypeClass};
 use crate::domain::problem::ProblemKind;
 use crate::domain::text::quoted;
@@ -36,6 +36,9 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
     if pattern.len() > FORMAT_BYTES_MAX {
         let why = format!("has {} bytes, expected at most {FORMAT_BYTES_MAX}", pattern.len());
         return refuse(ProblemKind::Limit, why);
+    }
+    if pattern == ISO_FORMAT {
+        return Ok(());
     }
     if let Some(serial) = SerialFormat::parse(pattern) {
         return match serial.suits(temporal) {
@@ -74,7 +77,13 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
     if let Some(surplus) = surplus {
         return refuse(ProblemKind::TypeMismatch, format!("reads {surplus}"));
     }
-    if !round_trips(&items, temporal, has(&[Part::Offset, Part::Whole])) {
+    let is_day = has(&[Part::Date]) && !has(&[Part::Time, Part::Offset, Part::Instant, Part::Whole]);
+    let read = match temporal {
+        // A day is its midnight.
+        Temporal::Timestamp | Temporal::TimestampTz if is_day => Temporal::Date,
+        other => other,
+    };
+    if !round_trips(&items, read, has(&[Part::Offset, Part::Whole])) {
         return refuse(ProblemKind::InvalidValue, format!("doesn't determine a {ty}{}", lacks(temporal, &parts)));
     }
     Ok(())
@@ -83,7 +92,6 @@ pub(super) fn check(pattern: &str, ty: DataType) -> Result<(), (ProblemKind, Str
 fn lacks(temporal: Temporal, parts: &[Part]) -> &'static str {
     let has = |part| parts.contains(&part) || parts.contains(&Part::Instant) || parts.contains(&Part::Whole);
     match temporal {
-        Temporal::Timestamp | Temporal::TimestampTz if !has(Part::Time) => ": it reads no time of day",
         Temporal::Timestamp | Temporal::TimestampTz if !has(Part::Date) => ": it reads no date",
         Temporal::Date | Temporal::Time | Temporal::Timestamp | Temporal::TimestampTz => "",
     }

@@ -165,6 +165,46 @@ fn value_of_several_formats_has_one_meaning() {
 }
 
 #[test]
+fn day_of_a_timestamp_is_its_midnight() {
+    let cells = [
+        ("2024-01-02", "2024-01-02T00:00:00"),
+        ("31.01.2024", "2024-01-31T00:00:00"),
+        ("2024-01-02 03:04:05.25", "2024-01-02T03:04:05.250"),
+        ("2024-01-02T03:04", "2024-01-02T03:04:00"),
+        ("2024-01-02 03:04:05Z", "!OffsetGiven"),
+        ("2024-02-30", "!NoSuchTime"),
+        ("01/02/2024", "!NoFormat"),
+    ];
+    check(&formatted("timestamp", &["iso", "%Y-%m-%d", "%d.%m.%Y"]), &dialect(), &cells);
+    check(
+        &zoned("America/Sao_Paulo", &["%Y-%m-%d", "iso"]),
+        &dialect(),
+        &[
+            ("2024-01-02", "2024-01-02T03:00:00Z"),
+            ("2024-01-02 00:00:00+00:00", "2024-01-02T00:00:00Z"),
+            // Clocks were set forward at midnight.
+            ("2018-11-04", "!SkippedLocal"),
+        ],
+    );
+    check(&formatted("timestamp", &["%Y-%m-%d", "%Y-%d-%m"]), &dialect(), &[("2024-01-02", "!AmbiguousFormat")]);
+}
+
+#[test]
+fn iso_among_formats_is_as_strict_as_alone() {
+    check(
+        &formatted("date", &["iso", "%d.%m.%Y"]),
+        &dialect(),
+        &[("2024-01-02", "2024-01-02"), ("02.01.2024", "2024-01-02"), ("2024-01-02 00:00", "!TimeGiven")],
+    );
+    check(
+        &formatted("time", &["iso", "%I:%M %p"]),
+        &dialect(),
+        &[("12:34:56.5", "12:34:56.500"), ("12:34 PM", "12:34:00"), ("1:34", "!NoFormat")],
+    );
+    check(&formatted("timestamp", &["iso"]), &dialect(), &[("2024-01-02", "!TimeMissing"), ("2024-1-2", "!Syntax")]);
+}
+
+#[test]
 fn epoch_times_are_exact() {
     check(
         &formatted("timestamp", &["epoch_s"]),

@@ -11,12 +11,14 @@ use chrono::format::{
 };
 use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
 
-use super::calendar::MICROS_PER_SECOND;
+use super::calendar::{DateCache, MICROS_PER_SECOND};
+use super::iso;
 use super::layout::Layout;
 use super::moment::ParsedMoment;
 use super::serial;
 use super::zone::ZoneName;
-use crate::domain::pipeline::serial_format::SerialFormat;
+use crate::domain::pipeline::named_format::{ISO_FORMAT, SerialFormat};
+use crate::domain::pipeline::types::Temporal;
 use crate::engine::cells::fault::FaultKind;
 
 /// Days from 0001-01-01 (as day 1) to 1970-01-01.
@@ -30,6 +32,7 @@ pub(super) struct DateTimeFormat {
 }
 
 enum FormatKind {
+    Iso(Temporal, DateCache),
     Pattern(Vec<FormatField>),
     /// A number, with this byte before a fraction.
     Serial(SerialFormat, u8),
@@ -104,9 +107,12 @@ fn width(numeric: &Numeric) -> Option<usize> {
 }
 
 impl DateTimeFormat {
-    /// A pattern with an unknown specifier matches no cell; validation refuses it. `decimal`: the byte before the fraction
-    /// of a number.
-    pub fn new(pattern: &str, decimal: u8) -> Self {
+    /// A pattern with an unknown specifier matches no cell; validation refuses it. `temporal`: the type of the column;
+    /// `decimal`: the byte before the fraction of a number.
+    pub fn new(pattern: &str, temporal: Temporal, decimal: u8) -> Self {
+        if pattern == ISO_FORMAT {
+            return Self { kind: FormatKind::Iso(temporal, DateCache::default()), layout: None };
+        }
         if let Some(serial) = SerialFormat::parse(pattern) {
             return Self { kind: FormatKind::Serial(serial, decimal), layout: None };
         }
@@ -125,7 +131,8 @@ impl DateTimeFormat {
     pub fn read(&mut self, text: &[u8]) -> Result<ParsedMoment, FaultKind> {
         match self.quick(text) {
             Some(moment) => Ok(moment),
-            None => match &self.kind {
+            None => match &mut self.kind {
+                FormatKind::Iso(temporal, dates) => iso::read(*temporal, text, dates),
                 FormatKind::Pattern(fields) => strptime(fields, text),
                 FormatKind::Serial(format, decimal) => serial::read(*format, text, *decimal),
             },
@@ -290,7 +297,7 @@ fn micros(time: NaiveTime) -> i64 {
 /// Panics if fields at fixed positions of `text` are read differently from `chrono`, for any pattern.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_format(pattern: &str, text: &str) {
-    if DateTimeFormat::new(pattern, b'.').layout.is_some() {
+    if DateTimeFormat::new(pattern, Temporal::Timestamp, b'.').layout.is_some() {
         check_layout(pattern, text);
     }
 }
@@ -298,7 +305,7 @@ pub fn check_format(pattern: &str, text: &str) {
 /// Like [`check_format`], for patterns that must have a layout.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn check_layout(pattern: &str, text: &str) {
-    let mut format = DateTimeFormat::new(pattern, b'.');
+    let mut format = DateTimeFormat::new(pattern, Temporal::Timestamp, b'.');
     let FormatKind::Pattern(fields) = &format.kind else { panic!("`{pattern}` is a number") };
     let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));
     // Twice, to use the cached date as well.
@@ -327,7 +334,7 @@ mod tests {
             ("%H:%M", "23:59"),
             ("%Y%m%d%H%M%S", "20240229235959"),
         ] {
-            let mut format = DateTimeFormat::new(pattern, b'.');
+            let mut format = DateTimeFormat::new(pattern, Temporal::Timestamp, b'.');
             let read = format.layout.as_mut().and_then(|layout| layout.read(text.as_bytes()));
             assert!(read.is_some(), "`{text}` by `{pattern}`");
             check_layout(pattern, text);
@@ -339,7 +346,7 @@ mod tests {
         for pattern in
             ["%b %d %Y", "%Y-%m", "%s", "%I:%M %p", "%H:%M%.f", "%Y-%m-%d %Y", "%j", "%Q", "", "%S", "%z", "%S%f"]
         {
-            assert!(DateTimeFormat::new(pattern, b'.').layout.is_none(), "{pattern}");
+            assert!(DateTimeFormat::new(pattern, Temporal::Timestamp, b'.').layout.is_none(), "{pattern}");
         }
     }
 }

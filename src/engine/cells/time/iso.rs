@@ -5,7 +5,17 @@
 
 use super::calendar::{self, DateCache, MICROS_PER_SECOND, two_digits};
 use super::moment::ParsedMoment;
+use crate::domain::pipeline::types::Temporal;
 use crate::engine::cells::fault::FaultKind;
+
+/// Reads the whole of `text` as a value of a type.
+pub(super) fn read(temporal: Temporal, text: &[u8], dates: &mut DateCache) -> Result<ParsedMoment, FaultKind> {
+    match temporal {
+        Temporal::Date => Ok(ParsedMoment { days: Some(date(text, dates)?), ..ParsedMoment::default() }),
+        Temporal::Time => Ok(ParsedMoment { micros: Some(time(text)?), ..ParsedMoment::default() }),
+        Temporal::Timestamp | Temporal::TimestampTz => moment(text, dates),
+    }
+}
 
 /// Reads the whole of `text` as a date, in days since 1970.
 #[inline(always)]

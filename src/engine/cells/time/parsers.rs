@@ -8,6 +8,8 @@ use super::format::DateTimeFormat;
 use super::iso;
 use super::moment::ParsedMoment;
 use super::zone::LocalZone;
+use crate::domain::pipeline::named_format::ISO_FORMAT;
+use crate::domain::pipeline::types::Temporal;
 use crate::domain::zones::Zone as NamedZone;
 use crate::engine::cells::fault::FaultKind;
 use crate::engine::cells::text::Cell;
@@ -22,8 +24,14 @@ pub struct TimeFormats<'a> {
 }
 
 impl TimeFormats<'_> {
-    fn compiled(self) -> Vec<DateTimeFormat> {
-        self.formats.iter().map(|format| DateTimeFormat::new(format, self.decimal)).collect()
+    /// Empty: ISO 8601.
+    fn compiled(self, temporal: Temporal) -> Vec<DateTimeFormat> {
+        if let [only] = self.formats
+            && only == ISO_FORMAT
+        {
+            return Vec::new();
+        }
+        self.formats.iter().map(|format| DateTimeFormat::new(format, temporal, self.decimal)).collect()
     }
 }
 
@@ -71,7 +79,7 @@ pub struct DateParser {
 
 impl DateParser {
     pub fn new(formats: TimeFormats<'_>) -> Self {
-        Self { formats: formats.compiled(), dates: DateCache::default() }
+        Self { formats: formats.compiled(Temporal::Date), dates: DateCache::default() }
     }
 
     fn take(moment: ParsedMoment) -> Result<i32, FaultKind> {
@@ -108,7 +116,7 @@ pub struct TimeParser {
 
 impl TimeParser {
     pub fn new(formats: TimeFormats<'_>) -> Self {
-        Self { formats: formats.compiled() }
+        Self { formats: formats.compiled(Temporal::Time) }
     }
 
     fn take(moment: ParsedMoment) -> Result<i64, FaultKind> {
@@ -146,7 +154,7 @@ pub struct TimestampParser {
 
 impl TimestampParser {
     pub fn new(formats: TimeFormats<'_>) -> Self {
-        Self { formats: formats.compiled(), dates: DateCache::default() }
+        Self { formats: formats.compiled(Temporal::Timestamp), dates: DateCache::default() }
     }
 
     #[inline(always)]
@@ -181,7 +189,11 @@ pub struct TimestampTzParser {
 impl TimestampTzParser {
     /// `zone`: the zone of values without an offset; `None`: UTC.
     pub fn new(formats: TimeFormats<'_>, zone: Option<NamedZone>) -> Self {
-        Self { formats: formats.compiled(), dates: DateCache::default(), zone: LocalZone::new(zone) }
+        Self {
+            formats: formats.compiled(Temporal::TimestampTz),
+            dates: DateCache::default(),
+            zone: LocalZone::new(zone),
+        }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::calendar::MICROS_PER_DAY;
 use super::moment::ParsedMoment;
-use crate::domain::pipeline::serial_format::{EpochUnit, SerialFormat};
+use crate::domain::pipeline::named_format::{EpochUnit, SerialFormat};
 use crate::engine::cells::fault::FaultKind;
 
 /// Days from 1970 of 0001-01-01 and of the day after 9999-12-31.

@@ -1,4 +1,4 @@
-//! Formats of dates and times that are one number.
+//! Formats of dates and times that have a name: ISO 8601, and numbers.
 
 use super::types::Temporal;
 
@@ -20,6 +20,9 @@ pub enum EpochUnit {
     Microseconds,
     Nanoseconds,
 }
+
+/// ISO 8601 among the `formats` of a column; as the only one, it is the default.
+pub const ISO_FORMAT: &str = "iso";
 
 impl SerialFormat {
     pub const ALL: [(&'static str, Self); 5] = [
