@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::counterexample::{CellValue, Counterexample};
-use super::numbers::{NumberProbes, Numbers, STYLES};
+use super::numbers::{NumberFit, NumberProbes, Numbers, STYLES};
 use crate::domain::pipeline::document::{NegativeDocument, NumberFormatDocument};
 
 /// Currency signs, one list per currency.
@@ -252,9 +252,41 @@ impl Amounts {
     }
 }
 
+/// What the amounts of a column have around their digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AmountKind {
+    /// The position in [`CURRENCIES`].
+    currency: Option<usize>,
+    percent: bool,
+}
+
+impl AmountKind {
+    /// The kind of a number with something around its digits.
+    pub fn of(text: &[u8]) -> Option<Self> {
+        let found = if is_plain(text) { None } else { strip(text) }.filter(Stripped::is_amount)?;
+        Some(Self { currency: found.currency.and_then(currency_of), percent: found.percent })
+    }
+
+    /// Whether `text` is an amount of this kind in a number style. The sign of the currency may be missing.
+    pub fn fit(&self, style: usize, text: &[u8], probes: &mut NumberProbes) -> NumberFit {
+        let is_so = |found: &Stripped| {
+            let currency = found.currency.and_then(currency_of);
+            found.percent == self.percent && (currency.is_none() || currency == self.currency)
+        };
+        match strip(text).filter(is_so) {
+            Some(found) => probes.fit(style, &found.plain),
+            None => NumberFit::NotNumber,
+        }
+    }
+}
+
+fn currency_of(sign: &str) -> Option<usize> {
+    CURRENCIES.iter().position(|signs| signs.contains(&sign))
+}
+
 /// Whether all signs, which are those of this module, mean one currency.
 pub(super) fn is_one_currency<'a>(signs: impl Iterator<Item = &'a str>) -> bool {
-    let mut currencies = signs.map(|sign| CURRENCIES.iter().position(|signs| signs.contains(&sign)));
+    let mut currencies = signs.map(currency_of);
     let first = currencies.next();
     currencies.all(|currency| Some(currency) == first)
 }

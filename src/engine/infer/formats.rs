@@ -11,16 +11,15 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::amounts::is_one_currency;
 use super::confirm::FileCheck;
 use super::copies;
 use super::join::{
     Agreement, FileSample, NeededEncoding, ROUNDS_MAX, Sampled, agreement, as_timestamp, check_file, file_name, join,
-    join_evidence, joined_setting, recount_nulls, set_csv, wider, with_file_counts,
+    join_evidence, joined_setting, recount_nulls, set_csv, several_units, wider, with_file_counts,
 };
 use super::misfits;
 use super::naming;
-use super::proposal::{ColumnEvidence, ColumnProposal, Proposal, TEXT, VariantProposal};
+use super::proposal::{Alternative, ColumnEvidence, ColumnProposal, Proposal, TEXT, VariantProposal};
 use super::propose::{InferError, InferOptions, fetch, infer_head};
 use crate::ports::ObjectStore;
 
@@ -249,8 +248,10 @@ fn agree_on_columns(formats: &mut [FormatGroup]) {
         let Some(first) = own.iter().flatten().next().cloned() else { continue };
         partial |= own.iter().any(Option::is_none);
         let nullable = own.iter().any(|column| column.as_ref().is_none_or(|column| column.nullable));
-        let readings =
-            common_readings(&own).unwrap_or_else(|| own.iter().map(|column| column.as_ref().map(as_text)).collect());
+        let readings = common_readings(&own).unwrap_or_else(|| {
+            let why = reason_for_text(&own);
+            own.iter().map(|column| column.as_ref().map(|column| as_text(column, &why))).collect()
+        });
         // A format without the column reads it as the first one that has it.
         let lacking = readings.iter().flatten().next().unwrap_or(&first).clone();
         let lacking = |rows: u64| ColumnProposal {
@@ -272,23 +273,37 @@ fn agree_on_columns(formats: &mut [FormatGroup]) {
     }
 }
 
-/// The column as text, with a warning if it was something else.
-fn as_text(column: &ColumnProposal) -> ColumnProposal {
+/// Why formats have no type in common.
+fn reason_for_text(own: &[Option<ColumnProposal>]) -> String {
+    let undecided = || own.iter().flatten().filter(|column| is_undecided(column));
+    if let Some(reason) = several_units(own.iter().flatten()) {
+        return reason;
+    }
+    if let Some(warning) = undecided().flat_map(|column| &column.evidence.warnings).next() {
+        return warning.clone();
+    }
+    let types: BTreeSet<&str> = own.iter().flatten().map(|column| type_name(&column.ty)).collect();
+    let types: Vec<&str> = types.into_iter().collect();
+    format!("some files have {}", types.join(", others "))
+}
+
+fn type_name(ty: &str) -> &str {
+    if ty == TEXT { "text" } else { ty }
+}
+
+/// The column as text, with a warning.
+fn as_text(column: &ColumnProposal, why: &str) -> ColumnProposal {
     let mut text =
         ColumnProposal { ty: TEXT.into(), formats: Vec::new(), number_format: None, timezone: None, ..column.clone() };
-    if column.ty != TEXT {
-        let why = format!(
-            "some files have type {}, which does not read the values of the others; it is read as text",
-            column.ty
-        );
-        text.evidence.warnings.push(why);
+    if !text.evidence.warnings.iter().any(|warning| warning == why) {
+        text.evidence.warnings.push(format!("{why}; it is read as text"));
     }
     text
 }
 
 /// How each format reads a column as one type; `None` if they have none in common.
 fn common_readings(own: &[Option<ColumnProposal>]) -> Option<Vec<Option<ColumnProposal>>> {
-    if !are_in_one_unit(own) {
+    if several_units(own.iter().flatten()).is_some() {
         return None;
     }
     let mut types: Vec<String> = Vec::new();
@@ -302,25 +317,30 @@ fn common_readings(own: &[Option<ColumnProposal>]) -> Option<Vec<Option<ColumnPr
     }
     types.into_iter().find_map(|ty| {
         let read = |column: &Option<ColumnProposal>| match column {
-            Some(column) => read_as(column, &ty).map(Some),
+            Some(column) => read_as(column, &ty, own).map(Some),
             None => Some(None),
         };
         own.iter().map(read).collect()
     })
 }
 
-/// Whether no two formats have other currencies, and none has percentages where another has plain numbers.
-fn are_in_one_unit(own: &[Option<ColumnProposal>]) -> bool {
-    let with_values: Vec<&ColumnProposal> =
-        own.iter().flatten().filter(|column| column.evidence.values > 0 && column.ty != TEXT).collect();
-    let format = |column: &&ColumnProposal| column.number_format.clone().unwrap_or_default();
-    let percent: BTreeSet<bool> = with_values.iter().map(|column| format(column).percent).collect();
-    let currencies: BTreeSet<String> = with_values.iter().flat_map(|column| format(column).currency).collect();
-    percent.len() < 2 && is_one_currency(currencies.iter().map(String::as_str))
+/// Whether its values are dates of either order of day and month.
+fn is_undecided(column: &ColumnProposal) -> bool {
+    column.ty == TEXT && column.evidence.alternatives.iter().filter(|other| other.ty == "date").count() > 1
 }
 
-/// The column read as `ty`, if its values may be that.
-fn read_as(column: &ColumnProposal, ty: &str) -> Option<ColumnProposal> {
+/// The dates of a column with one order of day and month, if the others of the table have that.
+fn decided(column: &ColumnProposal, own: &[Option<ColumnProposal>]) -> Option<Alternative> {
+    let orders = own.iter().flatten().flat_map(|column| &column.formats).filter_map(|format| format.get(..2));
+    let orders: BTreeSet<&str> = orders.filter(|start| ["%d", "%m"].contains(start)).collect();
+    let mut orders = orders.into_iter();
+    let (Some(order), None) = (orders.next(), orders.next()) else { return None };
+    let is_so = |other: &&Alternative| other.formats.iter().any(|format| format.starts_with(order));
+    column.evidence.alternatives.iter().find(is_so).cloned()
+}
+
+/// The column read as `ty`, if its values may be that. `own`: the column in all formats.
+fn read_as(column: &ColumnProposal, ty: &str, own: &[Option<ColumnProposal>]) -> Option<ColumnProposal> {
     let with_type = || ColumnProposal { ty: ty.to_owned(), ..column.clone() };
     if column.ty == "date" && ty == "timestamp" {
         return as_timestamp(column);
@@ -330,6 +350,12 @@ fn read_as(column: &ColumnProposal, ty: &str) -> Option<ColumnProposal> {
     }
     if column.evidence.values == 0 {
         return Some(ColumnProposal { formats: Vec::new(), number_format: None, timezone: None, ..with_type() });
+    }
+    if is_undecided(column) && wider("date", ty).is_some_and(|wide| wide == ty) {
+        let Alternative { formats, .. } = decided(column, own)?;
+        let mut dates = ColumnProposal { formats, ..with_type() };
+        dates.evidence.why.push_str("; the order of day and month is that of the other files");
+        return Some(dates);
     }
     let other = column.evidence.alternatives.iter().find(|other| other.ty == ty)?;
     Some(ColumnProposal { formats: other.formats.clone(), number_format: None, timezone: None, ..with_type() })
@@ -357,7 +383,8 @@ fn settle(formats: &mut [FormatGroup], all: &[&Sampled], deadline: Instant) -> R
             for column in formats.iter_mut().map(|format| &mut format.proposal.columns[at]) {
                 column.nullable |= is_null;
                 if is_unfit {
-                    *column = as_text(column);
+                    let why = format!("{} does not read {rejected} of {values} values", column.ty);
+                    *column = as_text(column, &why);
                 }
             }
         }

@@ -102,7 +102,7 @@ pub(super) fn join(sampled: &[&Sampled], deadline: Instant) -> Result<(Proposal,
     for at in 0..proposal.columns.len() {
         let all = &by_name[&proposal.columns[at].name];
         if is_disputed(all) {
-            choose(&mut proposal, at, candidates(all), sampled, deadline);
+            choose(&mut proposal, at, all, sampled, deadline);
         }
     }
     for _ in 1..ROUNDS_MAX {
@@ -254,9 +254,26 @@ fn are_formats_in_conflict(one: &ColumnProposal, other: &ColumnProposal) -> bool
     ours.iter().any(|format| theirs.iter().any(|other| format != other && shape(format) == shape(other)))
 }
 
+/// Why the numbers of a column can't be added up: its files have amounts in several currencies, or percentages beside plain
+/// numbers.
+pub(super) fn several_units<'a>(all: impl Iterator<Item = &'a ColumnProposal> + Clone) -> Option<String> {
+    let formats = all.filter(|column| column.evidence.values > 0 && column.ty != TEXT);
+    let formats: Vec<NumberFormatDocument> =
+        formats.map(|column| column.number_format.clone().unwrap_or_default()).collect();
+    let signs: BTreeSet<&String> = formats.iter().flat_map(|format| &format.currency).collect();
+    if !is_one_currency(signs.iter().map(|sign| sign.as_str())) {
+        let signs: Vec<String> = signs.iter().map(|sign| format!("`{sign}`")).collect();
+        return Some(format!("amounts in several currencies, which a number would lose: {}", signs.join(", ")));
+    }
+    let percent = formats.iter().filter(|format| format.percent).count();
+    (0 < percent && percent < formats.len())
+        .then(|| "some files have numbers with a percent sign, others without".to_owned())
+}
+
 /// Takes the candidate that rejects the fewest values of all files; text if it rejects too many.
-fn choose(proposal: &mut Proposal, at: usize, found: Vec<ColumnProposal>, sampled: &[&Sampled], deadline: Instant) {
+fn choose(proposal: &mut Proposal, at: usize, all: &[ColumnProposal], sampled: &[&Sampled], deadline: Instant) {
     let name = proposal.columns[at].name.clone();
+    let found = candidates(all);
     let differing: Vec<String> = sampled.iter().filter_map(|file| type_in(file, &name)).collect();
     let mut best: Option<(u64, ColumnProposal)> = None;
     for candidate in found {
@@ -282,10 +299,13 @@ fn choose(proposal: &mut Proposal, at: usize, found: Vec<ColumnProposal>, sample
             column.ty = TEXT.into();
             (column.formats, column.number_format, column.timezone) = (Vec::new(), None, None);
             column.evidence.why = format!("the files have {}", differing.join(", "));
-            column.evidence.warnings.push(format!(
-                "the files have different types ({}), and none of them reads the values of all; it is read as text",
-                differing.join(", ")
-            ));
+            let why = several_units(all.iter()).unwrap_or_else(|| {
+                format!(
+                    "the files have different types ({}), and none of them reads the values of all",
+                    differing.join(", ")
+                )
+            });
+            column.evidence.warnings.push(format!("{why}; it is read as text"));
         }
     }
 }

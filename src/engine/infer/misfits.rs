@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::amounts::AmountKind;
 use super::column_stats::{ColumnSurvey, NearlyTyped, Probes, content};
 use super::counterexample::{CellValue, Counterexample};
 use super::numbers::{NumberFit, STYLES};
@@ -45,6 +46,7 @@ enum CandidateType {
     Boolean,
     Time(TimeFormat),
     Number(usize),
+    Amount(AmountKind, usize),
     Uuid,
     Json,
 }
@@ -55,6 +57,7 @@ impl CandidateType {
             Self::Boolean => "words for true and false",
             Self::Time(_) => "dates or times",
             Self::Number(_) => "numbers",
+            Self::Amount(..) => "amounts",
             Self::Uuid => "UUIDs",
             Self::Json => "JSON objects or arrays",
         }
@@ -65,6 +68,7 @@ impl CandidateType {
             Self::Boolean => is_boolean_word(text),
             Self::Time(format) => format.reads(text),
             Self::Number(style) => return probes.numbers.fit(*style, text),
+            Self::Amount(kind, style) => return kind.fit(*style, text, &mut probes.numbers),
             Self::Uuid => probes.is_uuid(text),
             Self::Json => probes.is_json(text),
         };
@@ -106,10 +110,13 @@ impl FitTally {
 
     fn observe(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
         let text = value.text;
-        let (mut timed, misses_max) = (false, self.misses_max);
+        let (mut timed, mut counted, misses_max) = (false, false, self.misses_max);
         for candidate in self.candidates.iter_mut().filter(|candidate| candidate.missed <= misses_max) {
             match candidate.fit.fit(text, probes) {
-                NumberFit::Number => timed |= matches!(candidate.fit, CandidateType::Time(_)),
+                NumberFit::Number => {
+                    timed |= matches!(candidate.fit, CandidateType::Time(_));
+                    counted |= matches!(candidate.fit, CandidateType::Amount(..) | CandidateType::Number(_));
+                }
                 NumberFit::Lossy => candidate.missed = u64::MAX,
                 NumberFit::NotNumber => {
                     candidate.missed += 1;
@@ -119,6 +126,9 @@ impl FitTally {
         }
         if !timed && self.searches < SEARCHES_MAX && self.values <= misses_max {
             self.search(text);
+        }
+        if !counted && self.values <= misses_max {
+            self.search_amounts(text, probes);
         }
         self.observe_time(text);
         self.first.get_or_insert_with(|| value.counterexample(""));
@@ -145,7 +155,11 @@ impl FitTally {
             .iter_mut()
             .filter_map(|candidate| match &mut candidate.fit {
                 CandidateType::Time(format) => Some(format.reads(text)),
-                CandidateType::Boolean | CandidateType::Number(_) | CandidateType::Uuid | CandidateType::Json => None,
+                CandidateType::Boolean
+                | CandidateType::Number(_)
+                | CandidateType::Amount(..)
+                | CandidateType::Uuid
+                | CandidateType::Json => None,
             })
             .take(64)
             .enumerate()
@@ -162,7 +176,11 @@ impl FitTally {
             .iter()
             .filter_map(|candidate| match &candidate.fit {
                 CandidateType::Time(format) => Some(format),
-                CandidateType::Boolean | CandidateType::Number(_) | CandidateType::Uuid | CandidateType::Json => None,
+                CandidateType::Boolean
+                | CandidateType::Number(_)
+                | CandidateType::Amount(..)
+                | CandidateType::Uuid
+                | CandidateType::Json => None,
             })
             .collect();
         times::several_formats(&formats, &self.read).filter(|found| found.formats.len() > 1)
@@ -176,6 +194,22 @@ impl FitTally {
             if !self.candidates.iter().any(known) {
                 let first = self.first.clone();
                 self.candidates.push(TypeCandidate { fit: CandidateType::Time(format), missed: self.values, first });
+            }
+        }
+    }
+
+    /// Adds the kind of an amount, in each number style that reads it.
+    fn search_amounts(&mut self, text: &[u8], probes: &mut Probes) {
+        let Some(kind) = AmountKind::of(text) else { return };
+        let is_known =
+            |candidate: &TypeCandidate| matches!(&candidate.fit, CandidateType::Amount(other, _) if *other == kind);
+        if self.candidates.iter().any(is_known) {
+            return;
+        }
+        for style in 0..STYLES.len() {
+            if kind.fit(style, text, &mut probes.numbers) == NumberFit::Number {
+                let fit = CandidateType::Amount(kind.clone(), style);
+                self.candidates.push(TypeCandidate { fit, missed: self.values, first: self.first.clone() });
             }
         }
     }
@@ -209,7 +243,14 @@ impl FitTally {
                 }
                 (CandidateType::Time(format), _) => others.push(format),
                 (fit, None) if missed == least => fits.push(fit),
-                (CandidateType::Boolean | CandidateType::Number(_) | CandidateType::Uuid | CandidateType::Json, _) => {}
+                (
+                    CandidateType::Boolean
+                    | CandidateType::Number(_)
+                    | CandidateType::Amount(..)
+                    | CandidateType::Uuid
+                    | CandidateType::Json,
+                    _,
+                ) => {}
             }
         }
         Some(MisfitFilter { fits, others, stats: ColumnSurvey::new(), contradicted: false })

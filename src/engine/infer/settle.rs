@@ -274,6 +274,18 @@ fn ticked<'a>(words: impl Iterator<Item = &'a String>) -> String {
 fn time_type(column: &ColumnSurvey, readings: Vec<TimeReading>) -> Typed {
     if readings.len() > 1 {
         let mut typed = Typed::new("string", "");
+        let by_month = column.times.order_of_one_month();
+        let is_order = |reading: &TimeReading| matches!(reading.order, DateOrder::DayFirst | DateOrder::MonthFirst);
+        if let Some(reading) = readings.iter().find(|one| Some(one.order) == by_month)
+            && readings.iter().all(is_order)
+        {
+            take_reading(&mut typed, reading);
+            typed
+                .why
+                .push_str("; so all are of one month, while the other order of day and month makes one day of several");
+            typed.alternatives = alternatives(&readings, reading);
+            return typed;
+        }
         typed.open = Some(readings);
         return typed;
     }
@@ -349,16 +361,24 @@ fn decide_orders(typed: &mut [Typed]) {
                 "dates in either of {both}: no value in the file decides which, so the column stays text"
             ));
         }
-        column.alternatives = readings
-            .iter()
-            .filter(|reading| column.formats.first() != reading.pattern.as_ref())
-            .map(|reading| Alternative {
-                ty: reading.kind.name().to_owned(),
-                formats: reading.pattern.iter().cloned().collect(),
-                why: "reads every value".into(),
-            })
-            .collect();
+        column.alternatives = match sibling {
+            Some(reading) => alternatives(&readings, reading),
+            None => readings.iter().map(alternative).collect(),
+        };
     }
+}
+
+fn alternative(reading: &TimeReading) -> Alternative {
+    Alternative {
+        ty: reading.kind.name().to_owned(),
+        formats: reading.pattern.iter().cloned().collect(),
+        why: "reads every value".into(),
+    }
+}
+
+/// The readings other than the one that was taken.
+fn alternatives(readings: &[TimeReading], taken: &TimeReading) -> Vec<Alternative> {
+    readings.iter().filter(|reading| reading.pattern != taken.pattern).map(alternative).collect()
 }
 
 fn truth_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {

@@ -3,6 +3,8 @@
 //! ISO 8601 has priority. A search for patterns starts when no remaining format reads a value; found patterns must also
 //! read the values kept from before.
 
+use std::collections::BTreeSet;
+
 use super::counterexample::{CellValue, Counterexample};
 use crate::domain::pipeline::named_format::ISO_FORMAT;
 use crate::engine::cells::CellProbe;
@@ -218,6 +220,8 @@ pub(super) struct Times {
     counterexample: Option<Counterexample>,
     /// The first values that ruled out patterns, newest last.
     ruled_out: Vec<(String, Counterexample)>,
+    /// The first and the second number of all values.
+    parts: [BTreeSet<u8>; 2],
 }
 
 impl Times {
@@ -252,6 +256,11 @@ impl Times {
         }
         if self.kept.len() < KEPT_MAX && !self.kept.iter().any(|kept| kept == value.text) {
             self.kept.push(value.text.to_vec());
+        }
+        if let Some(numbers) = first_numbers(value.text) {
+            for (part, number) in self.parts.iter_mut().zip(numbers) {
+                part.insert(number);
+            }
         }
         self.last_naive = !has_zone(value.text);
         self.naive += u64::from(self.last_naive);
@@ -299,6 +308,18 @@ impl Times {
         readings
     }
 
+    /// The order of day and month by which all dates are of one month, and many days of it. Dates that all start with 1 may
+    /// be the first days of months.
+    pub fn order_of_one_month(&self) -> Option<DateOrder> {
+        const DAYS_MIN: usize = 3;
+        let [first, second] = &self.parts;
+        match (first.len(), second.len()) {
+            (days, 1) if days >= DAYS_MIN && !second.contains(&1) => Some(DayFirst),
+            (1, days) if days >= DAYS_MIN && !first.contains(&1) => Some(MonthFirst),
+            _ => None,
+        }
+    }
+
     /// Values without a zone, and all values.
     pub fn without_zone(&self) -> (u64, u64) {
         (self.naive, self.seen)
@@ -313,6 +334,16 @@ impl Times {
     pub fn ruled_out(&self) -> &[(String, Counterexample)] {
         &self.ruled_out
     }
+}
+
+/// The numbers before and after the first separator, of at most two digits each.
+fn first_numbers(text: &[u8]) -> Option<[u8; 2]> {
+    let mut numbers = text.split(|byte| !byte.is_ascii_digit());
+    let mut next = || {
+        let digits = numbers.next().filter(|digits| (1..=2).contains(&digits.len()))?;
+        Some(digits.iter().fold(0, |number, digit| number * 10 + (digit - b'0')))
+    };
+    Some([next()?, next()?])
 }
 
 /// A cheap test, since most text is not a date.

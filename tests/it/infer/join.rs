@@ -281,11 +281,32 @@ fn days_of_some_files_are_midnights_where_others_have_times() {
 }
 
 #[test]
+fn undecided_dates_of_a_format_take_the_order_of_the_others_or_are_text() {
+    let open = ("a.csv", "id;day\n1;03/04/2024\n2;05/06/2024\n");
+    let iso = ("b.csv", "id,day\n3,2024-05-01\n4,2024-05-13\n5,2024-05-14\n");
+    let us = ("c.csv", "id\tday\n6\t01/31/2024\n7\t02/03/2024\n");
+    let undecided = joined(&[open, iso], 5);
+    assert_eq!(type_of(&undecided, "day"), "string");
+    let warnings = &undecided.proposal.columns[1].evidence.warnings;
+    assert!(warnings.iter().any(|one| one.contains("dates in either of `%d/%m/%Y`, `%m/%d/%Y`")), "{warnings:?}");
+    let decided = joined(&[open, iso, us], 7);
+    assert_eq!((type_of(&decided, "day").as_str(), decided.proposal.sample.rows_misfit), ("date", 0));
+    let variants = decided.proposal.mapping()["variants"].to_string();
+    assert!(variants.contains("%m/%d/%Y") && !variants.contains("%d/%m/%Y"), "{variants}");
+}
+
+#[test]
 fn percentages_and_currencies_of_other_formats_are_other_units() {
     for (one, other) in [("10%", "10"), ("$7.00", "7,00 €")] {
         let one = format!("id,x\n1,{one}\n2,{one}\n");
-        let other = format!("id;x\n3;{other}\n4;{other}\n");
-        assert_eq!(type_of(&joined(&[("a.csv", &one), ("b.csv", &other)], 4), "x"), "string", "{one}{other}");
+        let (same, other) = (format!("id,x\n3,\"{other}\"\n4,\"{other}\"\n"), format!("id;x\n3;{other}\n4;{other}\n"));
+        for (other, name) in [(&other, "other format"), (&same, "one format")] {
+            let joined = joined(&[("a.csv", &one), ("b.csv", other)], 4);
+            assert_eq!(type_of(&joined, "x"), "string", "{name}: {one}{other}");
+            let warnings = joined.proposal.columns[1].evidence.warnings.join("; ");
+            let expected = if one.contains('%') { "with a percent sign" } else { "in several currencies" };
+            assert!(warnings.contains(expected), "{name}: {warnings}");
+        }
     }
     let dollars = [("a.csv", "id,x\n1,$7.00\n2,$8.00\n"), ("b.csv", "id;x\n3;7,50\n4;8,25\n")];
     assert_eq!(type_of(&joined(&dollars, 4), "x"), "decimal(18,2) $,");

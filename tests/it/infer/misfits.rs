@@ -51,6 +51,9 @@ fn every_type_tolerates_a_few_misfits() {
         (&|nth| ["yes", "no"][nth % 2].to_owned(), "x:boolean"),
         (&uuid, "x:uuid"),
         (&|nth| format!("[{nth}]"), "x:json"),
+        (&|nth| format!("${nth}.50"), "x:decimal(18,2)"),
+        (&|nth| format!("1.{:03},50 €", nth), "x:decimal(18,2)"),
+        (&|nth| format!("{}.5%", nth % 100), "x:decimal(18,4)"),
     ] {
         for misfits in [&[(0, "n/k")][..], &[(399, "soon"), (17, "soon"), (18, "soon")]] {
             let proposal = proposed(four_hundred(value, misfits));
@@ -58,6 +61,16 @@ fn every_type_tolerates_a_few_misfits() {
             assert_eq!(column(&proposal, "x").evidence.misfits.as_ref().unwrap().count, misfits.len() as u64);
         }
     }
+}
+
+#[test]
+fn amount_in_another_currency_is_a_misfit() {
+    let proposal = proposed(four_hundred(|nth| format!("${nth}.50"), &[(7, "€7.50"), (8, "7 %"), (9, "9")]));
+    assert_eq!(columns(&proposal)[1], "x:decimal(18,2)");
+    let x = column(&proposal, "x");
+    assert_eq!(x.number_format.as_ref().unwrap().currency, ["$"]);
+    assert_eq!((x.evidence.misfits.as_ref().unwrap().count, proposal.sample.rows_misfit), (2, 2));
+    assert!(warned(&proposal, "line 9 has `€7.50`, line 10 has `7 %`"));
 }
 
 #[test]

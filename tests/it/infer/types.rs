@@ -90,6 +90,25 @@ fn ambiguous_dates_take_the_order_of_other_dates() {
 }
 
 #[test]
+fn dates_of_one_month_tell_day_from_month() {
+    assert_eq!(typed(&["03/11/2024", "04/11/2024", "12/11/2024"]), "x:date:%d/%m/%Y");
+    assert_eq!(typed(&["11/03/2024", "11/04/2024", "11/12/2024"]), "x:date:%m/%d/%Y");
+    assert_eq!(typed(&["3.11.2024 10:00", "4.11.2024 11:00", "5.11.2024 12:00"]), "x:timestamp:%d.%m.%Y %H:%M");
+    // The first days of months, too few dates, and dates of several months.
+    for values in [
+        ["01/02/2024", "01/03/2024", "01/04/2024"],
+        ["03/11/2024", "03/11/2024", "04/11/2024"],
+        ["03/11/2024", "04/11/2024", "04/12/2024"],
+    ] {
+        assert_eq!(typed(&values), "x:string", "{values:?}");
+    }
+    let proposal = proposed("x,y\n03/11/2024,z\n04/11/2024,z\n12/11/2024,z\n");
+    let evidence = &column(&proposal, "x").evidence;
+    assert!(evidence.why.contains("all are of one month"), "{}", evidence.why);
+    assert_eq!(evidence.alternatives[0].formats, ["%m/%d/%Y"]);
+}
+
+#[test]
 fn two_digit_years_may_be_days() {
     assert_eq!(typed(&["10-11-12"]), "x:string");
     assert_eq!(typed(&["31-01-24", "30-01-24"]), "x:string", "31 may be a year, too");
