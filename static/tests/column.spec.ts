@@ -211,3 +211,22 @@ test("files of another format keep theirs, and can get another, on a narrow scre
   await again.getByLabel("Type", { exact: true }).selectOption("string");
   await expect(again.getByText(/their own format of this column \(MM\/DD\/YYYY\)/)).toBeVisible();
 });
+
+test("numbers get the separators of the files, and files of another format keep their own", async ({ page, api }) => {
+  const variant = { files: ["sales/b-*.csv"], csv: { delimiter: ";", decimal: "," } };
+  const text = TEXT.replace('"columns"', `"variants": [${JSON.stringify(variant)}],\n      "columns"`);
+  await prepared(api, "column-separators", text, {
+    "sales/may.csv": 'id,day,price\n1,a,5.50\n2,b,"1,234.50"\n',
+    "sales/b-1.csv": "id;day;price\n3;c;9,5\n",
+  });
+  const dialog = await opened(page, "column-separators", "price");
+  await expect(dialog.getByText(/^Detected in the files: decimal/)).toBeVisible(SLOW);
+  await dialog.getByLabel("Type", { exact: true }).selectOption("decimal(18,2)");
+  await expect(dialog.getByRole("row", { name: "1,234.50 → 1234.50" })).toBeVisible(SLOW);
+  await expect(dialog.getByRole("row", { name: "9,5 → 9.50" })).toBeVisible();
+  await expect(dialog.getByText("All 3 rows of 2 files can be read.")).toBeVisible(SLOW);
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  await expect(dialog).toBeHidden(SLOW);
+  const { mappings } = JSON.parse(await stored(api, "column-separators")) as { mappings: object[] };
+  expect(mappings[0]).toMatchObject({ variants: [{ ...variant, columns: [{ name: "price" }] }] });
+});

@@ -239,7 +239,20 @@ function ColumnForm(props: FormProps) {
         ("number_format" in found && found.number_format) || signsOf(mapping, inferred.data),
       ),
     };
-    change((before) => ({ ...before, members: next === column.type ? rest : { ...rest, type: next, ...reading } }));
+    // Files of another format keep its separators.
+    const apart = Object.keys(reading?.number_format ?? {}).length > 0;
+    const entries = list(mapping.variants).flatMap((one, at) =>
+      apart && entryOf(one, column.name) < 0 ? [[at, {}] as const] : [],
+    );
+    change(({ variants, ...before }) =>
+      next === column.type
+        ? { ...before, members: rest, variants: {} }
+        : {
+            ...before,
+            members: { ...rest, type: next, ...reading },
+            variants: { ...Object.fromEntries(entries), ...variants },
+          },
+    );
   };
   const common = [...new Set([String(column.type), type, ...readings.map((one) => one.type), ...COMMON])];
   const [, digits, scale] = /^decimal\((\d*), *(\d*)\)$/.exec(type) ?? [];
@@ -489,11 +502,7 @@ function VariantReading(props: VariantProps) {
       ) : (
         <p class="row wrap secondary">
           They are read as above.
-          <Button
-            onClick={() =>
-              onChange(Object.fromEntries(["formats", "number_format", "timezone"].map((one) => [one, column[one]])))
-            }
-          >
+          <Button onClick={() => onChange({ formats: column.formats, timezone: column.timezone })}>
             Set their own format
           </Button>
         </p>
