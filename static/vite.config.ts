@@ -16,9 +16,10 @@ export default defineConfig({
           groups: [
             {
               name: "shared",
-              test: /src\/(browser|api|format|components|shell|uploads|runs)\/[\w-]+\.tsx?$/,
+              test: /src\/(browser|api|format|components|shell|uploads|runs)\/[\w-]+\.tsx?$|lucide-preact.*icons/,
               minShareCount: 2,
             },
+            { name: "help", test: /src\/views\/\w+\/help\.ts$/ },
           ],
         },
       },

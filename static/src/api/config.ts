@@ -1,6 +1,7 @@
 /** Changes of a pipeline's stored config. */
 import { sendRaw } from "./client";
 import { client, configQuery, keys } from "./queries";
+import type { ConfigSaved } from "./types";
 
 export interface StoredMapping {
   table?: unknown;
@@ -16,6 +17,7 @@ export interface StoredConfig {
 }
 
 export interface Loaded {
+  text: string;
   config: StoredConfig;
   etag: string | null;
 }
@@ -23,14 +25,15 @@ export interface Loaded {
 /** The config as it is stored now. @throws ApiFailure */
 export async function loadConfig(slug: string): Promise<Loaded> {
   const { text, etag } = await client.fetchQuery({ ...configQuery(slug), staleTime: 0 });
-  return { config: JSON.parse(text) as StoredConfig, etag };
+  return { text, config: JSON.parse(text) as StoredConfig, etag };
 }
 
 /** Stores a valid config, unless the stored one is no longer that of `etag`. @throws ApiFailure */
 export const saveConfig = (slug: string, config: unknown, etag: string | null): Promise<void> =>
   saveText(slug, JSON.stringify(config, null, 2), etag);
 
-async function saveText(slug: string, body: string, etag: string | null): Promise<void> {
+/** The same for its text. @throws ApiFailure */
+export async function saveText(slug: string, body: string, etag: string | null): Promise<void> {
   await sendRaw(`/api/p/${encodeURIComponent(slug)}/config?strict=1`, {
     method: "PUT",
     body,
@@ -39,31 +42,53 @@ async function saveText(slug: string, body: string, etag: string | null): Promis
   void client.invalidateQueries({ queryKey: keys.pipeline(slug) });
 }
 
+/** Validates a config without storing it. */
+export async function checkConfig(slug: string, text: string, signal?: AbortSignal): Promise<ConfigSaved> {
+  const init = { method: "PUT", body: text, headers: { "Content-Type": "application/json" } };
+  const path = `/api/p/${encodeURIComponent(slug)}/config?dry_run=1`;
+  return (await (await sendRaw(path, signal ? { ...init, signal } : init)).json()) as ConfigSaved;
+}
+
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
 
-/** Where the value of a member of the outermost object begins and ends, if it is neither object nor list. */
-function memberOf(text: string, name: string): { from: number; to: number } | undefined {
+/** Where the value at a path begins and ends; undefined if there is none. */
+export function spanOf(text: string, path: readonly (string | number)[]): { from: number; to: number } | undefined {
   const tokens = [...text.matchAll(TOKEN)];
-  let depth = 0;
-  for (const [at, { 0: token }] of tokens.entries()) {
-    if (token === "{" || token === "[") depth += 1;
-    else if (token === "}" || token === "]") depth -= 1;
-    else if (depth === 1 && token.startsWith('"') && tokens[at + 1]?.[0] === ":" && JSON.parse(token) === name) {
-      const value = tokens[at + 2];
-      return value && !/[{[]/.test(value[0][0] ?? "")
-        ? { from: value.index, to: value.index + value[0].length }
-        : undefined;
+  let at = 0;
+  const skipValue = () => {
+    let depth = 0;
+    do {
+      const token = tokens[at]?.[0];
+      if (token === "{" || token === "[") depth += 1;
+      else if (token === "}" || token === "]") depth -= 1;
+      at += 1;
+    } while (depth > 0 && at < tokens.length);
+  };
+  for (const step of path) {
+    const isList = typeof step === "number";
+    if (tokens[at]?.[0] !== (isList ? "[" : "{")) return undefined;
+    at += 1;
+    for (let index = 0; ; index += 1) {
+      const token = tokens[at]?.[0];
+      if (token === undefined || token === "}" || token === "]") return undefined;
+      if (!isList) at += 2;
+      if (isList ? index === step : JSON.parse(token) === step) break;
+      skipValue();
+      if (tokens[at]?.[0] === ",") at += 1;
     }
   }
-  return undefined;
+  const from = tokens[at]?.index;
+  skipValue();
+  const last = tokens[at - 1];
+  return from === undefined || !last ? undefined : { from, to: last.index + last[0].length };
 }
 
 /** The text of a config with another title; the rest of it stays as it is written. */
 export function withTitle(text: string, title: string): string {
   const value = JSON.stringify(title);
-  const own = memberOf(text, "title");
+  const own = spanOf(text, ["title"]);
   if (own) return text.slice(0, own.from) + value + text.slice(own.to);
-  const after = memberOf(text, "version");
+  const after = spanOf(text, ["version"]);
   if (after) return `${text.slice(0, after.to)},\n  "title": ${value}${text.slice(after.to)}`;
   return JSON.stringify({ ...(JSON.parse(text) as object), title }, null, 2);
 }

@@ -24,6 +24,15 @@ export function persistedAcrossTabs<T>(name: string, fallback: T, is: (value: un
   return value;
 }
 
+/** Whether this browser stores a value under the name. */
+export function isPersisted(name: string): boolean {
+  try {
+    return localStorage.getItem(`lakemill.${name}`) !== null;
+  } catch {
+    return false;
+  }
+}
+
 function read<T>(key: string, fallback: T, is: (value: unknown) => value is T): T {
   try {
     const text = localStorage.getItem(key);

@@ -348,7 +348,7 @@ function Comparison(props: ComparisonProps) {
 }
 
 /** The first, the middle and the last. */
-const spread = (keys: readonly string[]): string[] => [
+export const spread = (keys: readonly string[]): string[] => [
   ...new Set([keys[0], keys[Math.floor(keys.length / 2)], keys.at(-1)].filter((key) => key !== undefined)),
 ];
 
@@ -383,7 +383,7 @@ interface Previews {
 }
 
 /** Previews of the files with a config; the previous ones are shown while loading. */
-function usePreviews(slug: string, table: string, keys: string[], config: unknown, limit: number): Previews {
+export function usePreviews(slug: string, table: string, keys: string[], config: unknown, limit: number): Previews {
   const text = JSON.stringify(config);
   const queries = useQueries({
     queries: keys.map((key) => ({

@@ -21,7 +21,7 @@ export interface MappingChange {
   apply: (mapping: StoredMapping) => StoredMapping;
 }
 
-interface StoredColumn {
+export interface StoredColumn {
   name?: unknown;
   from?: unknown;
   expr?: unknown;
@@ -33,15 +33,15 @@ interface StoredColumn {
 /** Values that the mapping rejects now, by column. */
 export type RejectedByColumn = ReadonlyMap<string, { count: number; nulls: boolean }>;
 
-const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+export const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
-const columnsOf = (mapping: StoredMapping): StoredColumn[] =>
+export const columnsOf = (mapping: StoredMapping): StoredColumn[] =>
   list(mapping.columns).filter((one): one is StoredColumn => typeof one === "object" && one !== null);
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** The headers that a column reads, in lower case. */
-function headersOf({ name, from, expr }: StoredColumn): string[] {
+export function headersOf({ name, from, expr }: StoredColumn): string[] {
   if (expr !== undefined && expr !== null) return [];
   const names = from === undefined || from === null ? [name] : [from].flat();
   return names.filter((one) => typeof one === "string").map((one) => one.toLowerCase());
@@ -51,12 +51,13 @@ function headersOf({ name, from, expr }: StoredColumn): string[] {
 export const headersOfTable = (mapping: StoredMapping): ReadonlySet<string> =>
   new Set(columnsOf(mapping).flatMap(headersOf));
 
-const headerOf = ({ from, name }: ColumnProposal): string => (typeof from === "string" ? from : name).toLowerCase();
+export const headerOf = ({ from, name }: ColumnProposal): string =>
+  (typeof from === "string" ? from : name).toLowerCase();
 
 const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };
 
 /** `decimal, thousands separator comma, with $`. */
-function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
+export function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
   const parts = [typeWords(type)];
   if (formats.length > 0) parts.push(formats.map(patternOf).join(" or "));
   if (format?.thousands) parts.push(`thousands separator ${SIGNS[format.thousands] ?? format.thousands}`);
@@ -67,7 +68,7 @@ function typeLine({ type, formats = [], number_format: format }: ColumnProposal)
 }
 
 /** The members of a column that say how its values are read. */
-function readingOf({ type, formats = [], number_format: format, timezone }: ColumnProposal): StoredColumn {
+export function readingOf({ type, formats = [], number_format: format, timezone }: ColumnProposal): StoredColumn {
   const plain = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" };
   const given = Object.entries(format ?? {}).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(plain[name as keyof typeof plain]),
@@ -99,7 +100,7 @@ function withOwnNumbers(reading: StoredColumn, { type, number_format: own }: Sto
   return { ...reading, number_format: { ...own, ...found, ...(currency.length > 0 ? { currency } : {}) } };
 }
 
-const READING = ["type", "formats", "number_format", "timezone"];
+export const READING = ["type", "formats", "number_format", "timezone"];
 
 function withColumn(mapping: StoredMapping, name: string, change: (column: StoredColumn) => StoredColumn) {
   const columns = list(mapping.columns).map((one) =>
@@ -179,7 +180,7 @@ function missingColumns(mapping: StoredMapping, inferred: Inferred): MappingChan
 
 /** The formats of dates without one, and of other times. */
 const [ISO_DATE, ISO] = ["%Y-%m-%d", "iso"];
-const isTemporal = (type: unknown): boolean => ["date", "time", "timestamp", "timestamptz"].includes(text(type));
+export const isTemporal = (type: unknown): boolean => ["date", "time", "timestamp", "timestamptz"].includes(text(type));
 
 /** The formats of a column of times, that of ISO 8601 included. */
 function timeFormats({ type, formats }: { type?: unknown; formats?: unknown }): string[] {
@@ -369,7 +370,7 @@ function formatsOf({ csv, columns, files_read, variants = [] }: Inferred): Forma
   return [{ keys, csv: isDialect(csv) ? csv : {}, columns }, ...others];
 }
 
-const isNumber = (type: string): boolean => /^(u?int|float|decimal)/.test(type);
+export const isNumber = (type: string): boolean => /^(u?int|float|decimal)/.test(type);
 
 /** How files write a column, in its currency only: amounts in others are rejected, since they would be added up with its own. */
 function inOwnCurrency(column: StoredColumn, found: ColumnProposal): StoredColumn {

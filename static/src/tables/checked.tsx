@@ -45,13 +45,12 @@ export function readable({ read, files }: Checked, complete: boolean): string {
   return complete ? `All ${rows}${of} can be read.` : `Checked ${rows}${of}: all can be read. Others weren't checked.`;
 }
 
-/** Rejected rows with their reasons. */
-export function RejectedRows({ checked: { rejects, rejected, read, files } }: { checked: Checked }) {
+/** Rejected rows with their reasons. `title`: of rows that aren't rejected. */
+export function RejectedRows({ checked, title }: { checked: Checked; title?: string }) {
+  const { rejects, rejected, read, files } = checked;
   return (
     <>
-      <h3>
-        {count(rejected)} of {counted(read, "row")} would be rejected
-      </h3>
+      <h3>{title ?? `${count(rejected)} of ${counted(read, "row")} would be rejected`}</h3>
       <div class="table-box rejected-rows" tabIndex={0} role="region" aria-label="Rejected rows">
         <table class="table stacks">
           <thead>

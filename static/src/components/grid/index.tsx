@@ -246,7 +246,7 @@ export function Grid(props: GridProps) {
 }
 
 function menuItems(
-  { columns, rows, onOpen, onSort }: GridProps,
+  { columns, rows, onOpen, onSort, columnItems }: GridProps,
   cell: Cursor,
   copyCell: (cell: Cursor) => void,
   resize: (column: number, width: number | undefined) => void,
@@ -265,6 +265,7 @@ function menuItems(
         : []),
       { label: "Copy name", onSelect: () => copyCell(cell) },
       { label: "Fit width to values", onSelect: () => resize(cell.column, undefined) },
+      ...(columnItems?.(column) ?? []),
     ];
   }
   if (!row) return [{ label: "Loading row…", disabled: true, onSelect: () => undefined }];

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Cell, Row } from "../../api/types";
+import type { MenuItem } from "../menu";
 
 export interface GridColumn {
   name: string;
@@ -49,6 +50,8 @@ export interface GridProps {
   onSort?: (sort: SortKey[]) => void;
   /** Content below each header, such as a filter. */
   head?: (column: GridColumn) => ComponentChildren;
+  /** More items for the context menu of a header. */
+  columnItems?: (column: string) => MenuItem[];
   /** Opens a row (Enter, double click, its number). */
   onOpen?: (index: number) => void;
   /** The open row, which is scrolled into view. */

@@ -1,6 +1,6 @@
 /** Adds a mapping to the text of a config and keeps the rest unchanged. */
 import { entriesOf, isMapping, isSequence, itemsOf, parse, rootOf } from "../../components/editor/tree";
-import { formatted } from "./format";
+import { formatted } from "../../format/json";
 
 interface Inserted {
   text: string;

@@ -1,7 +1,7 @@
 import { rowsOfDetail } from "./dry-run";
 import { describe, expect, it } from "vitest";
 import { shownProblems } from "./validation";
-import { formatted, syntaxProblem } from "./format";
+import { formatted, syntaxProblem } from "../../format/json";
 import { matcher } from "../../uploads/globs";
 import { freeName, insertMapping } from "./insert";
 import { chosen, conflictsOf, merge } from "./merge";

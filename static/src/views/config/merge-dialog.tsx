@@ -7,9 +7,10 @@ import { Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
 import type { Stored } from "./draft";
 import { lineAndColumn } from "../../format/text";
-import { syntaxProblem } from "./format";
+import { syntaxProblem } from "../../format/json";
 import { chosen, conflictsOf, merge, type Choice, type Conflict } from "./merge";
-import { check, stored } from "./service";
+import { checkConfig } from "../../api/config";
+import { stored } from "./service";
 
 const DIFF_PX = 280;
 const RESOLUTIONS = ["mine", "theirs", "both", "edit"] as const;
@@ -70,7 +71,7 @@ function Verdict({ slug, result }: { slug: string; result: string }) {
   const syntax = syntaxProblem(result);
   const found = useQuery({
     queryKey: ["p", slug, "config", "verdict", result],
-    queryFn: ({ signal }) => check(slug, result, signal),
+    queryFn: ({ signal }) => checkConfig(slug, result, signal),
     enabled: !syntax,
     gcTime: 0,
     retry: false,

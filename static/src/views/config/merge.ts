@@ -1,6 +1,6 @@
 /** Three-way merge of texts: takes one-sided changes and reports conflicts. */
 import { diff3Merge, LCS } from "node-diff3";
-import { formatted, syntaxProblem } from "./format";
+import { formatted, syntaxProblem } from "../../format/json";
 import { mergedValues } from "./merge-values";
 
 export interface Conflict {

@@ -8,7 +8,8 @@ import { counted } from "../../format/number";
 import { remedyOf } from "../../format/remedies";
 import type { Checked } from "./validation";
 import type { Stored } from "./draft";
-import { broken, ImpactList, OutlookList } from "./impact";
+import { broken, ImpactList } from "../../tables/impact";
+import { OutlookList } from "./next-run";
 import type { Outlook } from "./outlook";
 import { save } from "./service";
 

@@ -1,7 +1,7 @@
 /** Requests of the config view. */
 import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
-import type { ConfigSaved, LakeFile, Previewed } from "../../api/types";
+import type { LakeFile, Previewed } from "../../api/types";
 import { walk } from "../../api/walk";
 import type { Stored } from "./draft";
 
@@ -47,13 +47,6 @@ export const filesQuery = (slug: string) =>
   });
 
 const pathOf = (slug: string, query: string): string => `/api/p/${encodeURIComponent(slug)}/config${query}`;
-
-/** Validates a config without storing it. */
-export async function check(slug: string, text: string, signal?: AbortSignal): Promise<ConfigSaved> {
-  const init = { method: "PUT", body: text, headers: { "Content-Type": JSON_TYPE } };
-  const response = await sendRaw(pathOf(slug, "?dry_run=1"), signal ? { ...init, signal } : init);
-  return (await response.json()) as ConfigSaved;
-}
 
 /**
  * Stores a config on top of `base`. `strict`: refuses problems. `restores`: the version that it has the text of. @throws ApiFailure 412: the stored config changed.

@@ -1,13 +1,13 @@
 /** Validates the text: JSON syntax immediately, everything else by the service after a pause in typing. */
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { checkConfig } from "../../api/config";
 import { asFailure, type ApiFailure } from "../../api/failure";
 import { session } from "../../api/session";
 import type { ConfigProblem, ConfigSaved } from "../../api/types";
 import type { Mark } from "../../components/editor";
 import { pointerRange } from "../../components/editor/tree";
 import { lineAndColumn } from "../../format/text";
-import { syntaxProblem } from "./format";
-import { check } from "./service";
+import { syntaxProblem } from "../../format/json";
 
 /** In milliseconds. */
 const DEBOUNCE_MS = 500;
@@ -38,7 +38,7 @@ export function useChecked(slug: string, text: string): Checked {
     const abort = new AbortController();
     setFound((before) => ({ ...before, busy: true }));
     const timer = setTimeout(() => {
-      check(slug, text, abort.signal).then(
+      checkConfig(slug, text, abort.signal).then(
         (verdict) => setFound({ verdict, busy: false, failure: undefined }),
         (error: unknown) => {
           if (!abort.signal.aborted) setFound((before) => ({ ...before, busy: false, failure: asFailure(error) }));

@@ -6,6 +6,7 @@ import {
   History,
   Pencil,
   Save,
+  TableProperties,
   Trash2,
   Undo2,
   WandSparkles,
@@ -13,9 +14,10 @@ import {
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
+import type { StoredMapping } from "../../api/config";
 import { isActive, jobsQuery, keys } from "../../api/queries";
 import { Button } from "../../components/button";
-import { Editor, pointerRange, type EditorHandle } from "../../components/editor";
+import { Editor, pathAt, pointerRange, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { toast } from "../../components/toasts";
@@ -26,13 +28,14 @@ import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
 import { useQueryParams } from "../../browser/query-params";
 import { exportPipeline } from "../../browser/save";
+import { EditColumn } from "../../tables/edit-column";
 import { AddTable } from "./add-table";
 import { Notices } from "./notices";
 import { lineAndColumn } from "../../format/text";
 import { useChecked, useShownProblems, type Shown } from "./validation";
 import type { ConfigDraft, Stored } from "./draft";
-import { Effect } from "./effect";
-import { formatted, syntaxProblem } from "./format";
+import { Effect, mappingHeads } from "./effect";
+import { formatted, syntaxProblem } from "../../format/json";
 import { HistoryDialog } from "./history-dialog";
 import { insertMapping } from "./insert";
 import { MergeDialog } from "./merge-dialog";
@@ -41,7 +44,7 @@ import { Problems } from "./problems";
 import { SaveDialog } from "./save-dialog";
 import { schemaQuery } from "./service";
 
-type Over = "save" | "history" | "merge" | "add" | "rename" | "delete" | undefined;
+type Over = "save" | "column" | "history" | "merge" | "add" | "rename" | "delete" | undefined;
 
 function parsed(text: string): unknown {
   try {
@@ -70,9 +73,22 @@ function useSelectionFromUrl(editor: EditorHandle | undefined, draft: ConfigDraf
   }, [editor, draft, at]);
 }
 
+/** The table and the column at an offset, as far as there are some. */
+function columnAt(text: string, offset: number): { table?: string; column?: string } {
+  const [, mapping = "", list, column = ""] = pathAt(text, offset);
+  const { mappings } = parsed(text) as { mappings?: Record<string | number, StoredMapping> };
+  const { table, columns } = mappings?.[mapping] ?? {};
+  if (typeof table !== "string") return {};
+  const found = list === "columns" && Array.isArray(columns) ? (columns[Number(column)] as unknown) : undefined;
+  const name = typeof found === "object" && found !== null && "name" in found ? found.name : undefined;
+  return typeof name === "string" ? { table, column: name } : { table };
+}
+
 interface ToolbarProps {
   draft: ConfigDraft;
   slug: string;
+  /** The text is valid JSON with columns. */
+  hasColumns: boolean;
   onOver: (over: Over) => void;
   onFormat: () => void;
   onSave: () => void;
@@ -97,7 +113,7 @@ function Tool({
   );
 }
 
-function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
+function Toolbar({ draft, slug, hasColumns, onOver, onFormat, onSave }: ToolbarProps) {
   const dirty = draft.dirty.value;
   const locked = draft.offeredDraft.value !== undefined;
   return (
@@ -126,6 +142,13 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
         label="More actions"
         button={<EllipsisVertical />}
         items={[
+          {
+            label: "Edit column…",
+            hint: "Type, formats and empty cells",
+            icon: <TableProperties />,
+            disabled: locked || !hasColumns,
+            onSelect: () => onOver("column"),
+          },
           {
             label: "Discard changes",
             hint: "Revert to the saved config",
@@ -248,7 +271,14 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
 
   return (
     <div class="config" data-part={part}>
-      <Toolbar draft={draft} slug={slug} onOver={setOver} onFormat={format} onSave={asks} />
+      <Toolbar
+        draft={draft}
+        slug={slug}
+        hasColumns={last.text === text && mappingHeads(last.config).length > 0}
+        onOver={setOver}
+        onFormat={format}
+        onSave={asks}
+      />
       <Notices
         draft={draft}
         saved={saved}
@@ -309,6 +339,14 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
           base={offered ? (offered.base ?? undefined) : base.text}
           mine={offered?.text ?? text}
           onTake={(theirs, merged) => void merge(theirs, merged)}
+          onClose={() => setOver(undefined)}
+        />
+      )}
+      {over === "column" && (
+        <EditColumn
+          slug={slug}
+          draft={{ text, onApply: (now) => (draft.text.value = now) }}
+          {...columnAt(text, editor?.cursor() ?? 0)}
           onClose={() => setOver(undefined)}
         />
       )}

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Link, Redirect, useParams } from "wouter-preact";
 import { isActive, jobsQuery, keys, lineageQuery, rowsQuery, statusQuery, tablesQuery } from "../../api/queries";
 import type { Column, ConfigStatus, Table } from "../../api/types";
@@ -8,7 +8,9 @@ import { Empty, Failed, Skeleton } from "../../components/states";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { ExtraColumnsNotice, StateNotice } from "../../shell/state-notice";
+import { useRun } from "../../shell/pipeline";
 import { askForFiles } from "../../shell/upload-request";
+import { EditColumn } from "../../tables/edit-column";
 import { Button } from "../../components/button";
 import { counted } from "../../format/number";
 import { useAddress, type Address } from "./url-state";
@@ -137,6 +139,9 @@ function TableView({ slug, table: listed }: { slug: string; table: Table }) {
   const rejected = useRejected(slug, table);
   const tab = tabsOf(table).includes(address.tab) ? address.tab : "rows";
   const main = useRef<HTMLDivElement>(null);
+  const { run } = useRun(slug);
+  const [edited, setEdited] = useState<string>();
+  const onEdit = table.system ? undefined : setEdited;
   useShortcuts([
     {
       keys: "/",
@@ -154,13 +159,22 @@ function TableView({ slug, table: listed }: { slug: string; table: Table }) {
         (table.rows === 0 && address.filterTexts.length === 0 && address.asOf === undefined ? (
           <NoRows slug={slug} table={table} rejected={rejected} />
         ) : (
-          <Rows slug={slug} table={table} address={address} />
+          <Rows slug={slug} table={table} address={address} onEdit={onEdit} />
         ))}
-      {tab === "schema" && <Schema slug={slug} table={table} />}
+      {tab === "schema" && <Schema slug={slug} table={table} onEdit={onEdit} />}
       {tab === "partitions" && <Partitions slug={slug} table={table} address={address} />}
       {tab === "sources" && <Sources slug={slug} table={table} address={address} />}
       {tab === "rejected" && <Rejected slug={slug} table={table} address={address} />}
       {tab === "versions" && <Versions slug={slug} table={table} address={address} />}
+      {edited !== undefined && (
+        <EditColumn
+          slug={slug}
+          table={table.name}
+          column={edited}
+          onClose={() => setEdited(undefined)}
+          onRun={() => void run(false)}
+        />
+      )}
     </div>
   );
 }

@@ -91,7 +91,18 @@ function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
   );
 }
 
-export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
+export function Rows({
+  slug,
+  table,
+  address,
+  onEdit,
+}: {
+  slug: string;
+  table: Table;
+  address: Address;
+  /** Undefined: the columns aren't those of a config. */
+  onEdit: ((column: string) => void) | undefined;
+}) {
   const { sort, filters, filterTexts, sortText, row, asOf, set } = address;
   const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts, asOf);
   // Schema of the rows: a run may have published since the tables were listed.
@@ -122,6 +133,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
               onChange={(own) => filter(column.name, own)}
             />
           )}
+          columnItems={(column) => (onEdit ? [{ label: "Edit column…", onSelect: () => onEdit(column) }] : [])}
           onOpen={(index) => set({ row: index })}
           shown={row}
           empty={

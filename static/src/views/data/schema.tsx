@@ -1,12 +1,14 @@
 import { isNaming } from "../../format/naming";
 import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
+import { Pencil } from "lucide-preact";
 import { asFailure } from "../../api/failure";
 import { commitsQuery, statsQuery } from "../../api/queries";
 import type { Cell, ColumnStats, Table } from "../../api/types";
 import { Distribution } from "../../boards/distribution";
 import { profileTable } from "../../boards/builder/profile";
 import { summarizeTable } from "../../boards/summary";
+import { IconButton } from "../../components/button";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
@@ -56,8 +58,16 @@ function useSummaries(slug: string, table: Table) {
   return { summaries: new Map(data?.map((one) => [one.name, one])), failure: error };
 }
 
-/** Columns of a table with statistics. */
-export function Schema({ slug, table }: { slug: string; table: Table }) {
+/** Columns of a table with statistics. `onEdit`: undefined if they aren't those of a config. */
+export function Schema({
+  slug,
+  table,
+  onEdit,
+}: {
+  slug: string;
+  table: Table;
+  onEdit: ((column: string) => void) | undefined;
+}) {
   const { data: stats, error, isPending } = useQuery({ ...statsQuery(slug, table.name), enabled: table.rows > 0 });
   const known = new Map(stats?.columns.map((column) => [column.name, column]));
   const waiting = table.rows > 0 && isPending;
@@ -101,7 +111,16 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
                 <tr key={column.name}>
                   <td class="num dim data-schema-number">{at + 1}</td>
                   <td class="whole">
-                    <strong>{column.name}</strong>
+                    <span class="row">
+                      <strong>{column.name}</strong>
+                      {onEdit && (
+                        <IconButton
+                          label={`Edit column ${column.name}`}
+                          icon={<Pencil />}
+                          onClick={() => onEdit(column.name)}
+                        />
+                      )}
+                    </span>
                   </td>
                   <td class="mono" data-label="Type">
                     {column.type}
