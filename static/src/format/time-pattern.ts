@@ -1,7 +1,9 @@
 /** Patterns of dates and times as people write them, such as `DD.MM.YYYY`. */
 
-/** ISO 8601 among other formats, as the config and as people have it. */
-const [ISO, ISO_WORDS] = ["iso", "ISO 8601"];
+/** ISO 8601 among other formats, in the config. */
+const ISO = "iso";
+/** The same as people have it. */
+export const ISO_WORDS = "ISO 8601";
 
 const PART = /^(?:([-./: T,]+)|(YYYY|JJJJ)|(YY|JJ)|(DD|TT)|(HH?)|(Month)|(Mon)|(MM)|(SS?))/i;
 

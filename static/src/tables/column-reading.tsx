@@ -5,7 +5,7 @@ import type { StoredConfig, StoredMapping } from "../api/config";
 import type { Cell } from "../api/types";
 import { Button, IconButton } from "../components/button";
 import { Checkbox, SelectField, TextField } from "../components/field";
-import { patternOf, strftimeOf } from "../format/time-pattern";
+import { ISO_WORDS, patternOf, strftimeOf } from "../format/time-pattern";
 import { plain } from "../format/values";
 import { usePreviews } from "./adapt";
 import { isNumber, isTemporal, list } from "./changes";
@@ -23,7 +23,15 @@ const OFFERED: Record<string, string[]> = {
   time: ["HH:MM", "HH:MM:SS"],
 };
 const offeredFor = (type: string): string[] =>
-  OFFERED[type] ?? [...DATES.map((date) => `${date} HH:MM`), "epoch_s", "epoch_ms", "excel"];
+  OFFERED[type] ?? [
+    ...DATES.map((date) => `${date} HH:MM`),
+    // Of days, which are their midnight.
+    ...DATES,
+    ISO_WORDS,
+    "epoch_s",
+    "epoch_ms",
+    "excel",
+  ];
 
 interface Props {
   type: string;
