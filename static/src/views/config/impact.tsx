@@ -5,6 +5,7 @@ import type { ConfigSaved } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { unreadable } from "../../runs/table-state";
 import { nextRun, outlookText, type Outlook } from "./outlook";
 
 /** Number of dashboards and saved queries that break. */
@@ -44,7 +45,12 @@ export function OutlookList({ slug, edited }: { slug: string; edited: Outlook[] 
   const { data: status } = useQuery(statusQuery(slug));
   const outlooks = status ? nextRun(edited, status) : edited;
   if (outlooks.length === 0 && status?.config.state === "invalid")
-    return <p class="secondary">Runs fail until the problems of the saved config are fixed.</p>;
+    return (
+      <p class="secondary">
+        {unreadable(status.config) && `${unreadable(status.config)}. `}Runs fail until the problems of the saved config
+        are fixed.
+      </p>
+    );
   if (outlooks.length === 0)
     return <p class="secondary">{status?.complete ? "No tables change." : "No tables change by this edit."}</p>;
   const rebuilt = outlooks.filter(({ change }) => change === "rebuilt" || change === "shape").length;

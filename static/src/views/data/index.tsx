@@ -11,6 +11,7 @@ import { ExtraColumnsNotice, StateNotice } from "../../shell/state-notice";
 import { askForFiles } from "../../shell/upload-request";
 import { Button } from "../../components/button";
 import { counted } from "../../format/number";
+import { unreadable } from "../../runs/table-state";
 import { useAddress, type Address } from "./url-state";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
@@ -76,7 +77,10 @@ export default function DataView({ slug }: { slug: string }) {
 function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
   const [title, words] =
     config.state === "invalid"
-      ? ["The config has problems", config.problems?.[0]?.message ?? "It defines no tables."]
+      ? [
+          unreadable(config) ? "The config can't be read" : "The config has problems",
+          config.problems?.[0]?.message ?? "It defines no tables.",
+        ]
       : config.state === "missing"
         ? ["No config yet", "The config defines which CSVs become which tables."]
         : ["No tables yet", "The config defines no tables. Add one to turn CSVs into a table."];
