@@ -19,6 +19,7 @@ export default defineConfig({
               test: /src\/(browser|api|format|components|shell|uploads|runs)\/[\w-]+\.tsx?$/,
               minShareCount: 2,
             },
+            { name: "icons", test: /lucide-preact[\\/].*[\\/]icons[\\/]/, minShareCount: 2 },
           ],
         },
       },
