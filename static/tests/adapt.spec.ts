@@ -47,7 +47,7 @@ test("numbers, nulls and totals that failed a run are read after a fix by clicks
   await expect(page.locator(".state-notice")).toContainText("because the last run failed", SLOW);
   await page.locator(".state-notice").getByRole("button", { name: "Fix…" }).click();
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
-  await expect(dialog.getByLabel("Read price as decimal, thousands separator comma, with $")).toBeChecked(SLOW);
+  await expect(dialog.getByLabel("Read price as decimal number, thousands separator comma, with $")).toBeChecked(SLOW);
   await expect(dialog.getByLabel("Read “N/A” as null")).toBeChecked();
   await expect(dialog.getByLabel("Skip last rows starting with “Total”")).toBeChecked();
   await expect(dialog.getByText("All 3 rows can be read.")).toBeVisible(SLOW);

@@ -291,7 +291,7 @@ test("null values that are ticked make their columns nullable, and nothing is cr
   });
   const create = page.getByRole("button", { name: "Create pipeline" });
   await expect(create).toBeEnabled(SLOW);
-  await page.getByLabel("Type of amount").selectOption({ label: "integer (int64)" });
+  await page.getByLabel("Type of amount").selectOption({ label: "whole number (int64)" });
   await expect(page.locator(".new-foot")).toContainText("20 rows of 60 would be rejected, more than allowed");
   await expect(create).toBeDisabled();
   expect(await api.get<string[]>("/api/pipelines")).not.toContain("odd");

@@ -321,6 +321,23 @@ test("a session that ends while typing loses nothing", async ({ page, api, watch
   expect(await stored(api, "config-session")).toMatchObject({ title: "Kept" });
 });
 
+test("a draft that isn't JSON is kept, and says where it can't be read instead of what it does", async ({
+  page,
+  api,
+}) => {
+  await prepared(api, "config-broken");
+  let editor = await opened(page, "config-broken");
+  await replace(page, editor, '"title": "config-broken"', '"title" "Broken"');
+  await expect(page.locator(".config-effect")).toContainText(/can't be read: line 3, column \d+: expected `:`/);
+  await page.getByRole("link", { name: "Overview" }).click();
+  const leaving = page.getByRole("dialog", { name: "Leave without saving" });
+  await expect(leaving).toContainText("This browser keeps the changes until you come back");
+  await leaving.getByRole("button", { name: "Leave" }).click();
+  editor = await opened(page, "config-broken");
+  await expect(editor).toContainText("Broken");
+  await expect(page.locator(".config-effect")).toHaveText(/^The config can't be read: line 3, column \d+/);
+});
+
 test("unsaved text survives a reload, and is merged if the config has changed", async ({ page, api }) => {
   await prepared(api, "config-reload");
   page.on("dialog", (dialog) => void dialog.accept());

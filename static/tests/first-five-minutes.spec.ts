@@ -61,7 +61,7 @@ test("an empty workspace, a CSV, one confirmation: a table, a chart, and a publi
     await expect(page.getByLabel("Format of day")).toHaveValue("DD.MM.YYYY");
     await page.getByRole("button", { name: "Details of day" }).click();
     await expect(page.getByText(/distinct values/)).toBeVisible();
-    await page.getByLabel("Type of amount").selectOption({ label: "decimal(18,2)" });
+    await page.getByLabel("Type of amount").selectOption({ label: "decimal number (decimal(18,2))" });
     await expect(page.getByText("1 of 1,100 rows would be rejected")).toBeVisible();
     await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("open");
     await expect(page.getByRole("grid", { name: /first rows/ })).toContainText("Harbour");

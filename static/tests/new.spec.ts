@@ -31,7 +31,7 @@ test.describe("a pipeline from a CSV", () => {
     // All are typed except the one amount, which is reported.
     await expect(page.getByLabel("Type of betrag")).toHaveValue('["decimal(18,2)",[]]');
     await expect(page.getByText("1 value of another type: line 11 “zwölf”")).toBeVisible();
-    await page.getByLabel("Type of betrag").selectOption({ label: "decimal(18,2)" });
+    await page.getByLabel("Type of betrag").selectOption({ label: "decimal number (decimal(18,2))" });
     await page.getByLabel("Decimal separator").selectOption({ label: "," });
     await expect(page.getByText("1 of 60 rows would be rejected")).toBeVisible();
     await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("zwölf");
@@ -47,6 +47,25 @@ test.describe("a pipeline from a CSV", () => {
     expect(tables[0]?.rows).toBe(59);
     // The sample's files are removed.
     await expect.poll(() => samples(api)).toEqual(before);
+  });
+
+  test("says above the data and beside the button which columns lost something", async ({ page }) => {
+    const lines = Array.from(
+      { length: 40 },
+      (_, at) => `${at},0${(at % 9) + 1}/0${(at % 8) + 1}/2025,${at % 2 ? "$" : "€"}5`,
+    );
+    await page.goto("/new");
+    await choose(page, "visits.csv", `id,visited,price\n${lines.join("\n")}\n`);
+    await ready(page);
+    await expect(page.getByText("2 columns need a look:").first()).toBeInViewport();
+    await expect(page.getByText(/price is text: amounts in several currencies/)).toBeVisible();
+    await expect(page.getByText("2 columns need a look: visited, price")).toBeVisible();
+    await page.getByRole("button", { name: "visited", exact: true }).last().click();
+    const type = page.getByLabel("Type of visited");
+    await expect(type).toBeFocused();
+    await expect(type).toBeInViewport();
+    await type.selectOption({ label: "date · MM/DD/YYYY" });
+    await expect(page.getByText("1 column needs a look: price")).toBeVisible();
   });
 
   test("survives Back, with its changes", async ({ page }) => {

@@ -1,11 +1,11 @@
 import { render } from "preact";
 import { afterEach, expect, it, vi } from "vitest";
-import { guarded, leaving, useUnsaved } from "./unsaved";
+import { areKept, guarded, leaving, useUnsaved } from "./unsaved";
 
 const root = document.createElement("div");
 const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-function Typed({ dirty, bound }: { dirty: boolean; bound?: "view" | "page" }) {
+function Typed({ dirty, bound }: { dirty: boolean; bound?: "view" | "page" | "kept" }) {
   useUnsaved("the config", dirty, bound);
   return null;
 }
@@ -43,6 +43,21 @@ it("text that was just saved needs no confirmation", async () => {
   render(<Typed dirty={false} />, root);
   await soon();
   expect([go.mock.calls.length, leaving.value]).toEqual([1, undefined]);
+});
+
+it("leaving changes that the browser keeps asks, and doesn't call them lost", async () => {
+  const closing = () => {
+    const event = new Event("beforeunload", { cancelable: true });
+    window.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  render(<Typed dirty />, root);
+  expect([areKept(), closing()]).toEqual([false, true]);
+  render(<Typed dirty bound="kept" />, root);
+  guarded(vi.fn(), "/lake");
+  await soon();
+  expect(leaving.value).toBeDefined();
+  expect([areKept(), closing()]).toEqual([true, false]);
 });
 
 it("unsaved changes in another view don't block navigation", () => {

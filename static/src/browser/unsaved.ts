@@ -1,19 +1,25 @@
 import { computed, signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** The navigation that ends the work: leaving the view, or only closing the page, as for uploads. */
-type Bound = "view" | "page";
+/**
+ * The navigation that ends the work: leaving the view, or only closing the page, as for uploads. `kept`: leaving the view
+ * leaves it unsaved, and the browser keeps it.
+ */
+type Bound = "view" | "page" | "kept";
 
 const unsaved = signal<ReadonlyMap<string, Bound>>(new Map());
 
 window.addEventListener("beforeunload", (event) => {
-  if (unsaved.value.size > 0) event.preventDefault();
+  if ([...unsaved.value.values()].some((bound) => bound !== "kept")) event.preventDefault();
 });
 
 /** Names of unsaved work ("the config of orders"); links ask before they leave it. */
 export const unsavedNames = computed(() =>
-  [...unsaved.value].flatMap(([name, bound]) => (bound === "view" ? [name] : [])),
+  [...unsaved.value].flatMap(([name, bound]) => (bound === "page" ? [] : [name])),
 );
+
+/** Whether all of it is kept by the browser. */
+export const areKept = (): boolean => [...unsaved.value.values()].every((bound) => bound !== "view");
 
 const hasUnsaved = (): boolean => unsavedNames.value.length > 0;
 

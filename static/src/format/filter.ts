@@ -38,7 +38,7 @@ export const takesValue = (choice: Choice): boolean => choice !== "is_null" && c
 const TEXT: Choice[] = ["contains", "starts_with", "eq", "ne", "in", "not_in", "is_null", "is_not_null"];
 const NUMBER: Choice[] = ["eq", "ne", "ge", "gt", "le", "lt", "between", "in", "not_in", "is_null", "is_not_null"];
 const TIME: Choice[] = ["starts_with", "ge", "gt", "le", "lt", "between", "eq", "ne", "is_null", "is_not_null"];
-const BOOLEAN: Choice[] = ["eq", "is_null", "is_not_null"];
+const BOOLEAN: Choice[] = ["eq", "ne", "is_null", "is_not_null"];
 
 const isTime = (type: string): boolean => /^(date|time)/.test(type);
 const TIME_WORDS: Partial<Record<Choice, string>> = {

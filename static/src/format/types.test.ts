@@ -2,21 +2,21 @@ import { expect, it } from "vitest";
 import { typeWithName, typeWords } from "./types";
 
 it.each([
-  ["hugeint", "integer"],
-  ["int64", "integer"],
-  ["decimal(38,2)", "decimal"],
+  ["hugeint", "whole number"],
+  ["int64", "whole number"],
+  ["decimal(38,2)", "decimal number"],
   ["float64", "number"],
   ["string[]", "list of text"],
   ["timestamp", "date and time"],
   ["timestamptz", "time with zone"],
   ["timestamp with time zone", "time with zone"],
-  ["boolean", "true or false"],
+  ["boolean", "yes or no"],
   ["date", "date"],
 ])("%s is shown as %s", (type, words) => expect(typeWords(type)).toBe(words));
 
 it.each([
-  ["int64", "integer (int64)"],
-  ["decimal(18,2)", "decimal(18,2)"],
+  ["int64", "whole number (int64)"],
+  ["decimal(18,2)", "decimal number (decimal(18,2))"],
   ["string", "text (string)"],
   ["float64", "number (float64)"],
   ["date", "date"],

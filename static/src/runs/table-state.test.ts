@@ -38,6 +38,14 @@ const failed = { job_id: "f", status: "failed", finished_at: null, error_code: "
 const one = (more: Partial<TableStatus>, context: Partial<PipelineStatus> = {}) =>
   tableState(table(more), status([], context));
 
+it("a config that isn't JSON is said to be unreadable, with the position, and nothing about its tables", () => {
+  const problems = [{ kind: "syntax" as const, message: "line 4 column 40: expected `,` or `}`", path: "" }];
+  const found = tableStates(table({ state: "unknown" }), status([], { config: { state: "invalid", problems } }));
+  expect(found.map(({ sentence }) => sentence)).toEqual([
+    "The config can't be read: line 4 column 40: expected `,` or `}`, so runs fail. The table shows the last successful run.",
+  ]);
+});
+
 describe("table status", () => {
   it("is up to date with its files, and counts archived ones separately", () => {
     expect(one({})).toEqual({ tone: "ok", label: "up to date", sentence: "Up to date with 2 files." });

@@ -38,6 +38,12 @@ export interface KnownStatus extends PipelineStatus {
 /** The part of a status about one table. */
 type Context = Pick<KnownStatus, "config" | "active" | "last_job" | "succeeded" | "omitsShown">;
 
+/** Why the config can't be read at all, with line and column; undefined if it can, whatever its problems are. */
+export function unreadable({ state, problems }: PipelineStatus["config"]): string | undefined {
+  const [first] = problems ?? [];
+  return state === "invalid" && first?.kind === "syntax" ? `The config can't be read: ${first.message}` : undefined;
+}
+
 const RUN: StateAction = { kind: "run", words: "Run now" };
 
 /** Names of files: `a.csv, b.csv and 3 more`. */
@@ -167,7 +173,7 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
     states.push({
       tone: "bad",
       label: "config invalid",
-      sentence: withShown("The config has problems, so runs fail.", table, context),
+      sentence: withShown(`${unreadable(context.config) ?? "The config has problems"}, so runs fail.`, table, context),
       action: { kind: "config", words: "Fix config" },
     });
   if (context.config.state === "missing")

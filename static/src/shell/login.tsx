@@ -78,9 +78,16 @@ export function LoginPage() {
         <details class="dim">
           <summary>Where do I find the password?</summary>
           <p>
-            It was printed the first time you ran <code>lakemill up</code>. Standalone services read the hash from{" "}
-            <code>SVC_ADMIN_PASSWORD_HASH</code>; <code>lakemill hash-password</code> creates a new hash.
+            Ask the person who runs Lakemill. If that&apos;s you: <code>lakemill up</code> printed it when it was
+            started for the first time.
           </p>
+          <details>
+            <summary>A new password, for operators</summary>
+            <p>
+              <code>lakemill hash-password</code> makes the hash that services read from{" "}
+              <code>SVC_ADMIN_PASSWORD_HASH</code>.
+            </p>
+          </details>
         </details>
       </div>
     </main>

@@ -209,7 +209,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
           slug,
           () => ask(api.DELETE("/api/pipelines/{slug}", { params })),
           ({ objects }) => {
-            toast.done(`Deleted ${slug} (${counted(objects, "object")})`);
+            toast.done(`Deleted ${slug} (${counted(objects, "file")})`);
             onDone();
           },
         ),

@@ -1,5 +1,5 @@
 import { Confirm } from "../components/dialog";
-import { leaving, unsavedNames } from "../browser/unsaved";
+import { areKept, leaving, unsavedNames } from "../browser/unsaved";
 
 /** Asks before unsaved work is left, or a dialog with it is closed. */
 export function UnsavedDialog() {
@@ -18,7 +18,11 @@ export function UnsavedDialog() {
         go();
       }}
     >
-      <p>Unsaved changes will be lost:</p>
+      <p>
+        {only === undefined && areKept()
+          ? "Not saved yet. This browser keeps the changes until you come back:"
+          : "Unsaved changes will be lost:"}
+      </p>
       <ul class="leaving-list">
         {(only === undefined ? unsavedNames.value : [only]).map((name) => (
           <li key={name}>{name}</li>

@@ -27,7 +27,7 @@ import { defaultChoice, matchesOf, resolved, type Choice, type Match, type Resol
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
-import { OwnFormats, unfitFiles, unfitFilesOf } from "../tables/own-format";
+import { OwnFormats, tableByHeader, unfitFiles, unfitFilesOf } from "../tables/own-format";
 import { copiesIn } from "../tables/copies";
 import { checkUpload, UploadForecast } from "../tables/upload-check";
 import { UploadMatches } from "./upload-matches";
@@ -86,7 +86,15 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const pipelines = (listed.data?.pipelines ?? []).filter(({ config }) => config !== "missing");
   const tables = (status.data?.tables ?? []).filter(({ globs }) => globs.length > 0);
   const likely = likelyTable(tables, files[0]?.name ?? "")?.name;
-  const name = chosen === NEW ? NEW : (table ?? likely ?? (tables.length === 0 ? NEW : CHOOSE));
+  const matched = useQuery({
+    queryKey: ["lake", "table", chosen, files],
+    queryFn: async () => (await tableByHeader(chosen, files[0] ?? new File([], ""))) ?? null,
+    enabled: status.data !== undefined && likely === undefined && tables.length > 1,
+    staleTime: 0,
+    gcTime: 0,
+  });
+  const fitting = likely ?? tables.find((one) => one.name === matched.data)?.name;
+  const name = chosen === NEW ? NEW : (table ?? fitting ?? (tables.length === 0 ? NEW : CHOOSE));
   const target = tables.find((one) => one.name === name);
   const refused = files
     .map(({ name: file, size }) => (size === 0 ? `${file} is empty: it has no rows` : sizeProblem(file, size)))

@@ -212,7 +212,7 @@ function Comparison(props: ComparisonProps) {
   const [ratio, setRatio] = useState(allowed.ratio);
   const [saving, setSaving] = useState(false);
   const isChosen = ({ id, proposed }: MappingChange) => chosen.get(id) ?? proposed;
-  const taken = (changes ?? []).filter(isChosen);
+  const taken = (changes ?? []).filter(isChosen).sort((a, b) => Number(b.isFirst ?? 0) - Number(a.isFirst ?? 0));
   const isChanged = taken.length > 0 || ratio !== allowed.ratio;
   const config = withMapping(loaded.config, table, (given) => {
     const changed = taken.reduce((made, change) => change.apply(made), given);

@@ -112,7 +112,9 @@ describe("changes of a mapping", () => {
     ]);
     expect(changesFor(mapping, files, none, 0, asked())).toEqual([]);
     const changes = changesFor(mapping, files, new Map([["price", { count: 2, nulls: false }]]), 0, asked());
-    expect(changes.map(({ label }) => label)).toEqual(["Read price as decimal, thousands separator comma, with $"]);
+    expect(changes.map(({ label }) => label)).toEqual([
+      "Read price as decimal number, thousands separator comma, with $",
+    ]);
     expect((applied(changes).columns as unknown[])[1]).toEqual({
       name: "price",
       from: ["Price", "Preis"],
@@ -267,6 +269,14 @@ describe("a file of another format", () => {
       },
       { files: ["t/c.csv"], csv: { delimiter: ";" } },
     ]);
+  });
+
+  it("is read in no format of its own once it is left out", () => {
+    const [change] = ownFormats(table, files({ delimiter: ";" }), misfits, "pipelines/p/");
+    const out = leavingOut(misfits);
+    const without = out[0]?.apply(table) ?? table;
+    expect(change?.apply(without).variants).toEqual(table.variants);
+    expect(change?.apply(table).variants).toHaveLength(2);
   });
 
   it("keeps what means null in the table", () => {

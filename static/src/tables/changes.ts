@@ -18,6 +18,8 @@ export interface MappingChange {
   why: string;
   /** Whether it is preselected. */
   proposed: boolean;
+  /** Others depend on it, and are applied after it. */
+  isFirst?: boolean;
   apply: (mapping: StoredMapping) => StoredMapping;
 }
 
@@ -430,8 +432,10 @@ export function ownFormats(
       why: "the other files keep theirs",
       proposed: true,
       apply: (given) => {
+        const globs = files.map(exactGlob).filter((glob) => !list(given.files).includes(`!${glob}`));
+        if (globs.length === 0) return given;
         const entries = columnsOfVariant(given, columns);
-        const variant = { files: files.map(exactGlob), csv, ...(entries.length > 0 ? { columns: entries } : {}) };
+        const variant = { files: globs, csv, ...(entries.length > 0 ? { columns: entries } : {}) };
         return { ...given, variants: [variant, ...list(given.variants)] };
       },
     };
@@ -458,13 +462,14 @@ function formatOf(csv: Dialect, columns: readonly StoredColumn[]): string {
   ].join(", ");
 }
 
-/** Leaves single files out. */
+/** Leaves single files out. Applied before the formats of files. */
 export const leavingOut = (files: readonly MisfitFile[]): MappingChange[] =>
   files.map(({ file, why }) => ({
     id: `leave out ${file}`,
     label: `Leave out ${file}`,
     why,
     proposed: false,
+    isFirst: true,
     apply: (given) => ({ ...given, files: [...list(given.files), `!${exactGlob(file)}`] }),
   }));
 

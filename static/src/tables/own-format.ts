@@ -32,6 +32,19 @@ async function fitOf(file: File, place: string, mapping: StoredMapping): Promise
   return header.length > 1 && headers.size > 0 ? "foreign" : "reads";
 }
 
+/** The only table whose columns are those of the file's header; undefined if there is none, or several. @throws ApiFailure */
+export async function tableByHeader(slug: string, file: File): Promise<string | undefined> {
+  const start = await firstLines(file);
+  const { header = [] } = readHead(start?.lines ?? []);
+  const { config } = await loadConfig(slug);
+  const fitting = (config.mappings ?? []).filter((mapping) => {
+    const known = headersOfTable(mapping);
+    return known.size > 0 && known.size === header.length && header.every((name) => known.has(name));
+  });
+  const [one] = fitting;
+  return fitting.length === 1 && typeof one?.table === "string" ? one.table : undefined;
+}
+
 /** Whether it would be read as other letters, or fail the run. */
 function isOfOtherEncoding({ encoding, isOfAny }: FileStart, dialect: Dialect): boolean {
   const set = String(itemOf(dialect, "encoding")).toLowerCase();

@@ -21,14 +21,41 @@ export function readHead(lines: readonly string[]): FileHead {
   const [first = ""] = lines;
   const titled = DELIMITERS.map((sign) => [sign, linesBeforeHeader(lines, sign, '"')] as const);
   const [below, before = 0] = titled.find(([, found]) => found !== undefined) ?? [];
-  const line = lines[before] ?? "";
-  const unquoted = first.replace(/"[^"]*"/g, "");
+  const unquoted = first.replace(/"[^"]*("|$)/g, "");
   const counts = DELIMITERS.map((sign) => unquoted.split(sign).length);
   const delimiter = below ?? DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ",";
-  const cells = (split(line, delimiter, '"')[0] ?? []).map((cell) => cell.trim());
+  const cells = recordsOf(lines, delimiter, '"').find(({ line }) => line === before)?.cells ?? [];
   const names = cells.map((cell) => cell.toLowerCase());
   const header = cells.some((cell) => VALUE.test(cell)) ? undefined : names;
   return { delimiter, before, width: cells.length, header };
+}
+
+/** Lines that a record without a closing quote may have at the end of a head, which cuts it. */
+const CUT_LINES_MAX = 10;
+
+interface HeadRecord {
+  /** The line that it begins in. */
+  line: number;
+  cells: string[];
+}
+
+/** The records of the first lines: a line break within quotes doesn't end one. */
+function recordsOf(lines: readonly string[], delimiter: string, quote: string | null): HeadRecord[] {
+  const records: HeadRecord[] = [];
+  for (let line = 0; line < lines.length; line += 1) {
+    const isClosed = (end: number) => split(`${lines.slice(line, end).join("\n")}\n\n`, delimiter, quote).length > 1;
+    let end = line + 1;
+    while (end < lines.length && !isClosed(end)) end += 1;
+    // A quote that nothing closes is text, unless the head ends before its record does.
+    if (!isClosed(end)) {
+      if (line > 0 && lines.length - line < CUT_LINES_MAX) break;
+      end = line + 1;
+    }
+    const [cells = []] = split(lines.slice(line, end).join("\n"), delimiter, quote);
+    records.push({ line, cells: cells.map((cell) => cell.trim()) });
+    line = end - 1;
+  }
+  return records;
 }
 
 const isNumber = (cell: string): boolean => /^[-+($\u20ac\u00a3]*\d[\d.,:/ -]*%?\)?$/.test(cell);
@@ -47,7 +74,8 @@ export function linesBeforeHeader(
   delimiter: string,
   quote: string | null,
 ): number | undefined {
-  const records = lines.map((line) => (split(line, delimiter, quote)[0] ?? []).map((cell) => cell.trim()));
+  const found = recordsOf(lines, delimiter, quote);
+  const records = found.map(({ cells }) => cells);
   const values = records.map((cells) => cells.filter((cell) => cell !== "").length);
   for (let at = 1; at < records.length - RECORDS_MIN; at += 1) {
     const names = records[at] ?? [];
@@ -58,7 +86,7 @@ export function linesBeforeHeader(
     const isTable = same.length >= RECORDS_MIN && same.length * 10 >= after.length * 9;
     const hasNumbers = names.some((_, column) => same.every((cells) => isNumber(cells[column] ?? "")));
     const isTitle = values.slice(0, at).every((filled) => filled < width);
-    if (isTable && hasNumbers && isTitle) return at;
+    if (isTable && hasNumbers && isTitle) return found[at]?.line;
   }
   return undefined;
 }

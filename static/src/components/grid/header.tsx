@@ -101,7 +101,7 @@ export const GridHeader = memo(function GridHeader(props: Props) {
           </span>
         )}
         <span class="grid-type cut" title={column.type}>
-          {typeWords(column.type)}
+          {typeWords(column.type).replace(/^(whole|decimal) /, "")}
         </span>
         {column.note}
         {head?.(column)}

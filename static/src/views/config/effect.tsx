@@ -163,11 +163,19 @@ interface Props {
   config: unknown;
   outlooks: Outlook[];
   checked: Checked;
+  /** Why the edited text can't be read, with its line and column; undefined if it can. */
+  unreadable: string | undefined;
 }
 
 /** Effect of the edited config: preview, all files, next run, impact. */
-export function Effect({ slug, text, config, outlooks, checked }: Props) {
+export function Effect({ slug, text, config, outlooks, checked, unreadable }: Props) {
   const heads = useMemo(() => mappingHeads(config), [config]);
+  if (config === undefined)
+    return (
+      <div class="config-effect">
+        <Note tone="bad">{unreadable}. What it does is shown once that is fixed.</Note>
+      </div>
+    );
   return (
     <div class="config-effect">
       <Section title="Preview">
@@ -177,7 +185,7 @@ export function Effect({ slug, text, config, outlooks, checked }: Props) {
         <DryRun slug={slug} text={text} disabled={heads.length === 0} />
       </Section>
       <Section title="Next run">
-        <OutlookList slug={slug} edited={outlooks} />
+        {unreadable ? <p class="secondary">{unreadable}.</p> : <OutlookList slug={slug} edited={outlooks} />}
       </Section>
       <Section title="Impact">
         <ImpactList slug={slug} verdict={checked.verdict} />

@@ -54,9 +54,9 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The last valid JSON, on which previews are based. */
+/** The last valid JSON, on which previews are based; the config is undefined while there was none. */
 function useLastJson(text: string): { text: string; config: unknown } {
-  const last = useRef<{ text: string; config: unknown }>({ text: "{}", config: {} });
+  const last = useRef<{ text: string; config: unknown }>({ text: "{}", config: undefined });
   return useMemo(() => {
     const config = parsed(text);
     if (config !== undefined) last.current = { text, config };
@@ -214,10 +214,18 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const last = useLastJson(text);
   const checked = useChecked(slug, text);
   const problems = useShownProblems(text, checked);
-  const outlooks = useMemo(() => outlook(parsed(base.text), last.config, schema), [base.text, last, schema]);
+  const outlooks = useMemo(
+    () => (last.config === undefined ? [] : outlook(parsed(base.text), last.config, schema)),
+    [base.text, last, schema],
+  );
+  const [broken] = problems;
+  const unreadable =
+    syntaxProblem(text) && broken
+      ? `The config can't be read: line ${broken.line}, column ${broken.column}: ${broken.message.replace("Invalid JSON: ", "")}`
+      : undefined;
   const part = search.get("part") === "effect" ? "effect" : "edit";
   useSelectionFromUrl(editor, draft, search.get("at"));
-  useUnsaved(`the config of ${slug}`, draft.dirty.value);
+  useUnsaved(`the config of ${slug}`, draft.dirty.value, "kept");
 
   const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);
   const asks = () => {
@@ -257,7 +265,8 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const add = (mapping: Record<string, unknown>) => {
     const inserted = insertMapping(draft.text.peek(), mapping, slug);
     setOver(undefined);
-    if (!inserted) return toast.failed("Couldn't add the table", new Error("the config has no list of mappings"));
+    if (!inserted)
+      return toast.failed("Couldn't add the table", new Error(unreadable ?? "the config has no list of mappings"));
     draft.text.value = inserted.text;
     const { line } = lineAndColumn(inserted.text, inserted.offset);
     requestAnimationFrame(() => editor?.reveal(line));
@@ -305,7 +314,14 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
           </div>
           <Problems problems={problems} checked={checked} onShow={show} />
         </div>
-        <Effect slug={slug} text={last.text} config={last.config} outlooks={outlooks} checked={checked} />
+        <Effect
+          slug={slug}
+          text={last.text}
+          config={last.config}
+          outlooks={outlooks}
+          checked={checked}
+          unreadable={unreadable}
+        />
       </div>
       {over === "save" && (
         <SaveDialog

@@ -26,6 +26,12 @@ it("changes of a dashboard are in words, by the titles of panels and filters", (
     "Resized the panel “Total”",
     "Renamed the panel “By month” to “Months”",
   ]);
+  expect(
+    changed(
+      ["title: By month, query: m", "title: By shop, query: n"],
+      ["SELECT 2 }", "SELECT 2 }\n  n: { sql: SELECT 5 }"],
+    ),
+  ).toEqual(["Added the panel “By shop”", "Removed the panel “By month”"]);
   expect(changed(["SELECT 2", "SELECT 3"])).toEqual(["Changed the panel “Total”", "Changed the panel “By month”"]);
   expect(changed(["type: line", "type: bar"], ["SELECT 1", "SELECT 4"])).toEqual([
     "Changed the panel “By month”",

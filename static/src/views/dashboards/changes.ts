@@ -8,6 +8,8 @@ interface Part {
   title: string;
   /** What it shows, without title and size. */
   content: string;
+  /** Its SQL, by which it is another part. */
+  sql: string;
   size: string;
 }
 
@@ -24,18 +26,27 @@ function partsOf(list: unknown, sqlOf: (part: Raw) => unknown, kind: string): Ma
     const known = named(rest.id, rest.name, title, rest.text).slice(0, 40) || kind;
     let id = known;
     for (let n = 2; parts.has(id); n += 1) id = `${known} ${n}`;
-    const content = JSON.stringify([rest, sqlOf(rest)]);
-    parts.set(id, { title: named(title, id), content, size: JSON.stringify([width, height]) });
+    const sql = JSON.stringify(sqlOf(rest));
+    parts.set(id, {
+      title: named(title, id),
+      content: JSON.stringify([rest, sql]),
+      sql,
+      size: JSON.stringify([width, height]),
+    });
   }
   return parts;
 }
 
 function changesOfParts(before: Map<string, Part>, after: Map<string, Part>, kind: string): string[] {
   const changes: string[] = [];
-  for (const [id, { title }] of after) if (!before.has(id)) changes.push(`Added the ${kind} ${quoted(title)}`);
+  // The ID of a removed part may be that of a new one.
+  const isSame = (one: Part, other: Part | undefined) =>
+    other !== undefined && (one.title === other.title || one.sql === other.sql);
+  for (const [id, now] of after)
+    if (!isSame(now, before.get(id))) changes.push(`Added the ${kind} ${quoted(now.title)}`);
   for (const [id, old] of before) {
     const now = after.get(id);
-    if (!now) changes.push(`Removed the ${kind} ${quoted(old.title)}`);
+    if (!now || !isSame(old, now)) changes.push(`Removed the ${kind} ${quoted(old.title)}`);
     else {
       if (now.title !== old.title) changes.push(`Renamed the ${kind} ${quoted(old.title)} to ${quoted(now.title)}`);
       if (now.content !== old.content) changes.push(`Changed the ${kind} ${quoted(now.title)}`);

@@ -7,11 +7,30 @@ function cell(value: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Times that are all midnights are written as days. */
-export function csvOf(columns: ResultColumn[], rows: Row[]): string {
+/** The titles that a panel shows for fields. */
+function titlesOf(panel: object): Map<string, string> {
+  const fields = Object.values(panel).flat() as unknown[];
+  return new Map(
+    fields.flatMap((one) => {
+      const { field, title } = (one ?? {}) as { field?: unknown; title?: unknown };
+      return typeof field === "string" && typeof title === "string" && title !== "" ? [[field, title]] : [];
+    }),
+  );
+}
+
+/** A file's name from a title and the day. */
+export const fileNameOf = (title: string, ending: string): string => {
+  const day = new Date();
+  const parts = [day.getFullYear(), day.getMonth() + 1, day.getDate()].map((one) => String(one).padStart(2, "0"));
+  return `${title.replace(/[\\/:*?"<>|\s]+/g, " ").trim()} ${parts.join("-")}.${ending}`;
+};
+
+/** The columns have the titles that the panel shows. Times that are all midnights are written as days. */
+export function csvOf(columns: ResultColumn[], rows: Row[], panel: object = {}): string {
+  const titles = titlesOf(panel);
   const isDay = columns.map(({ type }, at) => familyOf(type) === "time" && areDays(rows.map((row) => row[at])));
   const lines = [
-    columns.map(({ name }) => cell(name)),
+    columns.map(({ name }) => cell(titles.get(name) ?? name)),
     ...rows.map((row) => row.map((value, at) => cell(isDay[at] ? dayOnly(value) : value))),
   ];
   return lines.map((line) => `${line.join(",")}\r\n`).join("");

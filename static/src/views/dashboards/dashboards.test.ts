@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { DashboardVerdict } from "../../api/types";
 import { ApiFailure } from "../../api/failure";
 import type { PanelRows, Row } from "../../api/types";
-import { csvOf } from "./csv";
+import { csvOf, fileNameOf } from "./csv";
 import { documentOf, isReadable, type PanelOf, type Param, readDocument } from "./document";
 import { Draft, type Service } from "./draft";
 import { kpiOf } from "./kpi";
@@ -342,6 +342,13 @@ it("tables sort numbers by value and keep nulls last", () => {
   const cells: Row[] = [["9.50"], [null], ["10.00"]];
   expect(sortedRows(cells, columns, [{ column: "n", descending: false }])).toEqual([["9.50"], ["10.00"], [null]]);
   expect(sortedRows(cells, columns, [{ column: "n", descending: true }])).toEqual([["10.00"], ["9.50"], [null]]);
+});
+
+it("downloads have the panel's titles, and a name of its title and the day", () => {
+  const panel = { id: "chart", x: { field: "day" }, y: [{ field: "sum(price)", title: "Revenue" }] };
+  const columns = ["day", "sum(price)"].map((name) => ({ name, type: "string" }));
+  expect(csvOf(columns, [], panel)).toBe("day,Revenue\r\n");
+  expect(fileNameOf("Revenue: €/month", "csv")).toMatch(/^Revenue €\u0020month \d{4}-\d\d-\d\d\.csv$/);
 });
 
 it("downloads are CSV", () => {

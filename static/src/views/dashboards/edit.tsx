@@ -70,7 +70,7 @@ function useDraft(slug: string, name: string): { draft: Draft; from: string | un
     else if (draft.unsaved.peek()) void draft.save();
     else if (draft.validationFailure.peek()) void draft.validate();
   });
-  useUnsaved(`the dashboard ${name}`, draft.dirty.value);
+  useUnsaved(`the dashboard ${name}`, draft.dirty.value, "kept");
   return { draft, from };
 }
 

@@ -14,7 +14,7 @@ import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { saveFile } from "../../browser/save";
-import { csvOf } from "./csv";
+import { csvOf, fileNameOf } from "./csv";
 import type { DashboardDoc, Panel, Param } from "./document";
 import { usedParams, withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
@@ -248,14 +248,14 @@ function PanelMenu({
   const [, go] = useLocation();
   const sql = "query" in panel ? document.queries.get(panel.query) : undefined;
   const download = () => {
-    const text = csvOf(rows.columns, rows.rows as Row[]);
-    saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${panel.id}.csv`);
+    const text = csvOf(rows.columns, rows.rows as Row[], panel);
+    saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), fileNameOf(name, "csv"));
     toast.done(`${counted(rows.rows.length, "row")} of ${name} downloaded`);
   };
   const image = async () => {
     const frame = frameOf(panel.id);
     const png = frame && (await pngOf(frame, name, chosenFilters(sql ?? "", document.params, answer)));
-    if (png) saveFile(png, `${panel.id}.png`);
+    if (png) saveFile(png, fileNameOf(name, "png"));
     else toast.failed("Couldn't draw the image", new Error("the chart isn't drawn yet"));
   };
   return (

@@ -71,8 +71,9 @@ export function TableHead({
   return (
     <header class="data-head">
       <div class="row wrap">
-        <h1 class="cut data-name">{table.name}</h1>
-        <span class="grow" />
+        <h1 class="cut data-name" title={table.name}>
+          {table.name}
+        </h1>
         {!table.system && (tab === "rows" || tab === "sources") && (
           <History slug={slug} table={table} address={address} />
         )}

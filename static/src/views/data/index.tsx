@@ -13,6 +13,7 @@ import { askForFiles } from "../../shell/upload-request";
 import { EditColumn } from "../../tables/edit-column";
 import { Button } from "../../components/button";
 import { counted } from "../../format/number";
+import { unreadable } from "../../runs/table-state";
 import { useAddress, type Address } from "./url-state";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
@@ -78,7 +79,10 @@ export default function DataView({ slug }: { slug: string }) {
 function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
   const [title, words] =
     config.state === "invalid"
-      ? ["The config has problems", config.problems?.[0]?.message ?? "It defines no tables."]
+      ? [
+          unreadable(config) ? "The config can't be read" : "The config has problems",
+          config.problems?.[0]?.message ?? "It defines no tables.",
+        ]
       : config.state === "missing"
         ? ["No config yet", "The config defines which CSVs become which tables."]
         : ["No tables yet", "The config defines no tables. Add one to turn CSVs into a table."];

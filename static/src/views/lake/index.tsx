@@ -136,8 +136,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
       </div>
       {skipped.length > 0 && (
         <p class="secondary">
-          {counted(skipped.length, "object")} can't be read because the name isn't a valid key:{" "}
-          <code>{skipped[0]}</code>
+          {counted(skipped.length, "file")} can't be read because the name isn't a valid key: <code>{skipped[0]}</code>
         </p>
       )}
       {error && !data ? (

@@ -9,7 +9,8 @@ import { typeWithName } from "../../format/types";
 import { columnProblems, type DraftColumn } from "./draft";
 import { MessageText } from "../../components/message-text";
 
-const TYPES = [...COLUMN_TYPES, "decimal(18,2)"];
+/** Types that are offered first. */
+const COMMON = ["string", "int64", "decimal(18,2)", "date", "timestamp", "boolean"];
 const SAMPLES_MAX = 3;
 
 interface Props {
@@ -81,7 +82,7 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
   const from = typeof column.from === "number" ? `column ${column.from + 1}` : [column.from].flat().join(", ");
   return (
     <>
-      <tr class={included ? "new-column" : "new-column new-left-out"}>
+      <tr class={included ? "new-column" : "new-column new-left-out"} data-column={column.id}>
         <td>
           <input
             type="checkbox"
@@ -169,10 +170,15 @@ type Reading = Pick<DraftColumn, "type" | "formats">;
 function TypeSelect({ column, locked, onChange }: Pick<RowProps, "column" | "locked" | "onChange">) {
   const { type, formats, evidence } = column;
   const others = (evidence?.alternatives ?? []).map((one): Reading => ({ type: one.type, formats: one.formats ?? [] }));
-  const plain = TYPES.map((one): Reading => ({ type: one, formats: [] }));
-  const readings = new Map(
-    [{ type, formats }, ...others, ...plain].map((one) => [JSON.stringify([one.type, one.formats]), one]),
-  );
+  const plain = (types: readonly string[]) => types.map((one): Reading => ({ type: one, formats: [] }));
+  const byKey = (list: Reading[]) => new Map(list.map((one) => [JSON.stringify([one.type, one.formats]), one]));
+  const first = byKey([{ type, formats }, ...others, ...plain(COMMON)]);
+  const readings = new Map([...first, ...byKey(plain(COLUMN_TYPES))]);
+  const options = [...readings].map(([key, one]) => (
+    <option key={key} value={key}>
+      {[typeWithName(one.type), ...one.formats.map(patternOf)].join(" · ")}
+    </option>
+  ));
   return (
     <select
       class="input mono"
@@ -185,16 +191,15 @@ function TypeSelect({ column, locked, onChange }: Pick<RowProps, "column" | "loc
         if (chosen) onChange({ ...column, ...chosen });
       }}
     >
-      {[...readings].map(([key, one]) => (
-        <option key={key} value={key}>
-          {[typeWithName(one.type), ...one.formats.map(patternOf)].join(" · ")}
-        </option>
-      ))}
+      {options.slice(0, first.size)}
+      <optgroup label="More types">{options.slice(first.size)}</optgroup>
     </select>
   );
 }
 
 const isTimed = ({ type }: DraftColumn): boolean => /^(date|time|timestamp|timestamptz)$/.test(type);
+
+const FORMAT_HINT = "Format of the values, for example DD.MM.YYYY or %d.%m.%Y. Empty: like 2025-02-01 13:45.";
 
 /** Format of the values. `bare`: within the row, with a hidden label. */
 function FormatField({
@@ -211,9 +216,9 @@ function FormatField({
         label={bare ? `Format of ${name}` : "Format"}
         bare={bare ?? false}
         class="mono"
-        hint={bare ? undefined : "For example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601."}
-        title="Format of the values, for example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601."
-        placeholder="ISO 8601"
+        hint={bare ? undefined : FORMAT_HINT}
+        title={FORMAT_HINT}
+        placeholder="like 2025-02-01"
         value={patternOf(first)}
         disabled={locked || !column.included}
         onChange={(event) => {

@@ -1,6 +1,8 @@
 /** Draft of a new pipeline: the proposal with the user's changes. */
 import { COLUMN_NAME_BYTES_MAX, TABLE_NAME } from "../../api/rules";
 import type { ColumnProposal, Inferred } from "../../api/types";
+import { patternOf } from "../../format/time-pattern";
+import { typeWords } from "../../format/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 import { isDialect, itemOf, type Dialect } from "../../tables/dialect";
 import { REJECT_RATIOS } from "../../tables/rejects";
@@ -226,6 +228,26 @@ export function tableProblem(table: string, taken: ReadonlySet<string> = new Set
   if (TABLE_NAME.test(table)) return undefined;
   return "Use at most 63 lower-case letters, digits and `_`, starting with a letter.";
 }
+
+/** A column whose proposal lost something, and what. */
+export interface Concern {
+  id: number;
+  name: string;
+  text: string;
+}
+
+/** Columns with warnings, while they are included and have the proposed type. */
+export const concernsOf = (columns: readonly DraftColumn[], inferred: Inferred): Concern[] =>
+  columns.flatMap(({ id, name, from, type, formats, included, evidence }) => {
+    const [warning] = evidence?.warnings ?? [];
+    const proposed = inferred.columns.find((one) => same(one.from, from));
+    const isKept = type === proposed?.type && same(formats, proposed.formats ?? []);
+    if (!included || !isKept || warning === undefined || evidence?.values === 0) return [];
+    const text = warning
+      .replace(/`(%[^`]*)`/g, (_, pattern: string) => `\`${patternOf(pattern)}\``)
+      .replace(/[;,] (so the column|the column|it|they) (stays?|is read as) text$/, "");
+    return [{ id, name, text: `is ${typeWords(type)}: ${text}` }];
+  });
 
 /** Validation messages of included columns, by ID. */
 export function columnProblems(columns: DraftColumn[]): Map<number, string> {

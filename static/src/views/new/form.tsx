@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/preact-query";
+import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { pipelinesQuery, statusQuery } from "../../api/queries";
@@ -26,10 +27,12 @@ import { slugOf, slugProblem } from "./draft";
 import { commonStem, type Group } from "./groups";
 import { useProposal, type Proposal } from "./proposal";
 import type { Source } from "../../uploads/staging";
-import { TableForm, type TableDraft } from "./table-form";
+import { ColumnLink, needLook, TableForm, type TableDraft } from "./table-form";
 
 /** Value of the select for a pipeline that doesn't exist yet. */
 const NEW = "";
+/** Columns to look at that are named beside the button. */
+const CONCERNS_NAMED = 5;
 const NONE: ReadonlySet<string> = new Set();
 
 interface Props {
@@ -105,6 +108,8 @@ export function Wizard({ groups, lakeKey, target, onOther, onCancel, onRemove }:
       [...wanted.values()]
         .map(({ blocked: why, draft }) => why && (all.length > 1 ? `${draft.table}: ${why}` : why))
         .find(Boolean);
+
+  const concerns = [...wanted].flatMap(([at, table]) => table.concerns.map((one) => ({ at, ...one })));
 
   const make = async () => {
     const mappings: Record<string, unknown>[] = [];
@@ -271,7 +276,15 @@ export function Wizard({ groups, lakeKey, target, onOther, onCancel, onRemove }:
       {!making && (
         <div class="new-foot">
           <span class="grow" role="status">
-            {blocked}
+            {blocked ?? (concerns.length > 0 && `${needLook(concerns.length)}: `)}
+            {!blocked &&
+              concerns.slice(0, CONCERNS_NAMED).map(({ at, id, name }, nth) => (
+                <Fragment key={`${at} ${id}`}>
+                  {nth > 0 && ", "}
+                  <ColumnLink id={id} name={name} before={() => setShown(at)} />
+                </Fragment>
+              ))}
+            {!blocked && concerns.length > CONCERNS_NAMED && " …"}
           </span>
           <Button onClick={onCancel}>Cancel</Button>
           <Button

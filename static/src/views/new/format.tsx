@@ -70,17 +70,20 @@ function isSplitAnew(proposed: unknown, dialect: Dialect): boolean {
 }
 
 /** Rows of a sample, whether they can be read or not. */
-const rowsOf = ({ rows_read, rows_refused }: Inferred["sample"]): number => rows_read + rows_refused;
+const rowsOf = ({ rows_read, rows_refused }: Pick<Inferred["sample"], "rows_read" | "rows_refused">): number =>
+  rows_read + rows_refused;
 
 /** The format in one line: `semicolon-separated, windows-1252, with header, decimal comma`. */
 export function formatLine(
-  { sample, csv }: Inferred,
+  { sample, csv, files_read }: Inferred,
   dialect: Dialect,
   complete: boolean,
-  samples: readonly { mark?: string | undefined }[] = [],
+  samples: readonly { key?: string; mark?: string | undefined }[] = [],
 ): string {
   const isResplit = isSplitAnew(csv, dialect);
-  const checked = isResplit ? [] : [`${complete ? "all " : ""}${counted(rowsOf(sample), "row")} checked`];
+  const own = files_read.filter(({ key }) => samples.some((one) => one.key === key));
+  const rows = own.length > 0 ? own.reduce((sum, one) => sum + rowsOf(one), 0) : rowsOf(sample);
+  const checked = isResplit ? [] : [`${complete ? "all " : ""}${counted(rows, "row")} checked`];
   return [formatText(dialect, samples), ...checked].join(", ");
 }
 

@@ -3,6 +3,7 @@ import type { Inferred, Previewed } from "../../api/types";
 import { filesOf, globsOf } from "./create";
 import {
   columnProblems,
+  concernsOf,
   configOf,
   draftOf,
   mappingOf,
@@ -79,6 +80,20 @@ describe("draft", () => {
         },
       ],
     });
+  });
+
+  it("names the columns whose proposal lost something, until their type is chosen", () => {
+    const given = inferred();
+    const price = column("price", "Price", "string");
+    const warnings = ["amounts in several currencies, which a number would lose: `$` (2); the column stays text"];
+    const proposal = { ...given, columns: [...given.columns, { ...price, evidence: { ...price.evidence, warnings } }] };
+    const { columns } = draftOf(proposal);
+    expect(concernsOf(columns, proposal)).toEqual([
+      { id: 2, name: "price", text: "is text: amounts in several currencies, which a number would lose: `$` (2)" },
+    ]);
+    const last = (change: Partial<DraftColumn>) => columns.map((one) => (one.id === 2 ? { ...one, ...change } : one));
+    expect(concernsOf(last({ type: "float64" }), proposal)).toEqual([]);
+    expect(concernsOf(last({ included: false }), proposal)).toEqual([]);
   });
 
   it("keeps a column's number format while it is a number", () => {

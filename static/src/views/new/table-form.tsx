@@ -1,4 +1,5 @@
 import { keepPreviousData, useQueries } from "@tanstack/preact-query";
+import type { ComponentChild } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Previewed } from "../../api/types";
 import { Section } from "../../components/page";
@@ -9,11 +10,13 @@ import { MessageText } from "../../components/message-text";
 import { ColumnsStep } from "./columns";
 import {
   columnProblems,
+  concernsOf,
   configOf,
   draftOf,
   mappingOf,
   tableProblem,
   withNulls,
+  type Concern,
   type Draft,
   type DraftColumn,
   type DraftVariant,
@@ -39,6 +42,8 @@ export interface TableDraft {
   dialectOf: (name: string) => Dialect;
   /** Why a run would fail; undefined if it can run. */
   blocked: string | undefined;
+  /** Columns to look at before the table is created. */
+  concerns: Concern[];
 }
 
 /** Rows of the piece at a file's end. */
@@ -100,6 +105,7 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
       mapping: (files, globsOf) => mappingOf(draft, inferred, files, (variant) => globsOf(namesOf(variant))),
       dialectOf: (file) => draft.variants.find((variant) => namesOf(variant).includes(file))?.dialect ?? draft.dialect,
       blocked,
+      concerns: concernsOf(draft.columns, inferred),
     });
   }, [source, samples, draft, inferred, blocked]);
 
@@ -161,8 +167,18 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
   }, []);
   const skipped = Number(itemOf(draft.dialect, "skip_rows"));
 
+  const concerns = concernsOf(draft.columns, inferred);
   return (
     <>
+      {concerns.length > 0 && (
+        <Warnings title={`${needLook(concerns.length)}:`}>
+          {concerns.map(({ id, name: of, text }) => (
+            <p key={id}>
+              <ColumnLink id={id} name={of} /> <MessageText text={text} />
+            </p>
+          ))}
+        </Warnings>
+      )}
       <Section
         title="Data"
         actions={
@@ -184,7 +200,17 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
         )}
         {draft.dialect.header === inferredDialect.header &&
           draft.dialect.skip_rows === inferredDialect.skip_rows &&
-          inferred.warnings.length > 0 && <Warnings warnings={inferred.warnings} />}
+          inferred.warnings.length > 0 && (
+            <Warnings>
+              {inferred.warnings.map((warning) => (
+                <p key={warning}>
+                  <MessageText text={sentence(warning)} />
+                  {/not unique/.test(warning) &&
+                    " Rename them below. Later files must have the columns in the same order."}
+                </p>
+              ))}
+            </Warnings>
+          )}
         {error ? (
           <Failed
             title="No preview"
@@ -364,17 +390,33 @@ function serviceProblems(
 /** Warnings before the others are folded. */
 const WARNINGS_SHOWN = 2;
 
+export const needLook = (columns: number): string =>
+  columns === 1 ? "1 column needs a look" : `${count(columns)} columns need a look`;
+
+/** Leads to the column's row, where its types are. `before`: shows the table. */
+export function ColumnLink({ id, name, before }: { id: number; name: string; before?: () => void }) {
+  const show = () => {
+    before?.();
+    requestAnimationFrame(() => {
+      const type = `.new-table:not([hidden]) [data-column="${id}"] select`;
+      const select = document.querySelector<HTMLSelectElement>(type);
+      select?.focus();
+      select?.scrollIntoView({ block: "center" });
+    });
+  };
+  return (
+    <button type="button" class="link mono" onClick={show}>
+      {name}
+    </button>
+  );
+}
+
 /** What to check in the files, in one block, so that the data stays in sight. */
-function Warnings({ warnings }: { warnings: readonly string[] }) {
-  const texts = warnings.map((warning) => (
-    <p key={warning}>
-      <MessageText text={sentence(warning)} />
-      {/not unique/.test(warning) && " Rename them below. Later files must have the columns in the same order."}
-    </p>
-  ));
+function Warnings({ title, children: texts }: { title?: string; children: ComponentChild[] }) {
   const shown = texts.length > WARNINGS_SHOWN + 1 ? WARNINGS_SHOWN : texts.length;
   return (
     <Note tone="warn">
+      {title && <strong>{title}</strong>}
       {texts.slice(0, shown)}
       {shown < texts.length && (
         <details>

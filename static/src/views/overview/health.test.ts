@@ -116,6 +116,14 @@ describe("pipeline health", () => {
     const found = healthOf(facts([completed({ a: table() })], { config: "invalid", problems: 3 }));
     expect(found.sentence).toMatch(/3 problems/);
     expect(found.more).toMatch(/^Tables show the last successful run.*: 100 rows\.$/);
+    const syntax = { kind: "syntax" as const, message: "line 4 column 40: expected `,` or `}`", path: "" };
+    const unread = facts([completed({ a: table() })], { config: "invalid", problems: 1 });
+    const status = {
+      ...unread.status,
+      tables: [],
+      config: { state: "invalid", problems: [syntax] },
+    } as typeof unread.status;
+    expect(healthOf({ ...unread, status }).sentence).toMatch(/^The config can't be read: line 4 column 40/);
     const failed = [job({ status: "failed" })];
     expect(healthOf(facts(failed, { config: "invalid", problems: 1 })).more).toBe("No tables have been built yet.");
     expect(kinds(found)).toEqual(["config"]);

@@ -2,7 +2,7 @@
 import type { Job, PipelineDetail, PipelineStatus, RunResult } from "../../api/types";
 import { brokenText } from "../../boards/broken-text";
 import { count, counted } from "../../format/number";
-import { hasData, lastSuccess, pipelineState, succeededAt, type StateAction } from "../../runs/table-state";
+import { hasData, lastSuccess, pipelineState, succeededAt, unreadable, type StateAction } from "../../runs/table-state";
 import { changedAnything, stageText, startsAt, waitingText } from "../../runs/text";
 
 export type Step =
@@ -105,7 +105,7 @@ function configHealth(facts: Facts): Health | undefined {
   if (config === "invalid") {
     return {
       tone: "bad",
-      sentence: `The config has ${counted(Math.max(1, problems), "problem")}, so the next run will fail`,
+      sentence: `${(facts.status && unreadable(facts.status.config)) ?? `The config has ${counted(Math.max(1, problems), "problem")}`}, so the next run will fail`,
       more: tablesShow(facts),
       steps: [{ kind: "config", words: "Fix config" }],
     };

@@ -34,12 +34,10 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
             <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "–"}</dd>
           </div>
           <div>
-            <dt>Last new files</dt>
+            <dt>New files last loaded</dt>
             <dd>
               {failed > 0 ? (
-                <>
-                  <Time at={status?.last_job?.finished_at} />, {counted(failed, "file")}, not loaded
-                </>
+                `${counted(failed, "file")} failed to load`
               ) : waiting > 0 ? (
                 `${counted(waiting, "file")}, not loaded yet`
               ) : found ? (

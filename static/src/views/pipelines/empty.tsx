@@ -27,7 +27,8 @@ export function EmptyWorkspace({ onMore }: { onMore: () => void }) {
     <div class="pipelines-first">
       <h1>Turn CSVs into tables</h1>
       <p class="secondary">
-        A pipeline reads CSVs from the lake and turns them into Parquet tables that you can query. Get started:
+        A pipeline reads CSVs from the lake and turns them into tables that you can look at, chart and query. Get
+        started:
       </p>
       <div class="pipelines-first-ways">
         <DropCsv large />
@@ -45,7 +46,7 @@ export function EmptyWorkspace({ onMore }: { onMore: () => void }) {
       </div>
       <p class="secondary">
         Or{" "}
-        <button type="button" class="pipelines-link" onClick={onMore}>
+        <button type="button" class="link" onClick={onMore}>
           start with an empty pipeline or import one
         </button>
         .

@@ -78,7 +78,7 @@ export function ImportPipeline({
     try {
       const imported = await done;
       await cache.invalidateQueries({ queryKey: keys.pipelines });
-      toast.done(`Imported ${imported.slug}: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
+      toast.done(`Imported ${imported.slug}: ${counted(imported.objects, "file")}, ${bytes(imported.bytes)}`);
       go(routes.pipeline(imported.slug));
     } catch (error) {
       if (asFailure(error).code !== "cancelled") setRefused(error);
