@@ -6,6 +6,7 @@ import type { Drawing } from "./engine";
 import { chartThemeOf } from "./theme";
 import { optionOf } from "./option";
 import { shapeOf } from "./shape";
+import { inTurn } from "./turns";
 import { AsTable } from "./as-table";
 import type { ChartProps } from "./spec";
 import "./chart.css";
@@ -42,22 +43,36 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
   /** Rounded: layout depends on it, single pixels don't matter. */
   const size = useSignal("");
   const theme = shownTheme.value;
+  const latest = useRef({ shape, spec });
+  latest.current = { shape, spec };
+  /** What is drawn already. */
+  const drawn = useRef<unknown[]>([]);
 
   useEffect(() => {
     const node = box.current;
     if (!node) return undefined;
     let made: Drawing | undefined;
     let gone = false;
+    let cancel = () => undefined as void;
+    const measure = () => {
+      size.value = [node.clientWidth, node.clientHeight].map((px) => Math.round(px / 20)).join();
+    };
     const observer = new ResizeObserver(() => {
       made?.resize();
-      size.value = [node.clientWidth, node.clientHeight].map((px) => Math.round(px / 20)).join();
+      measure();
     });
     import("./engine").then(
       ({ start }) => {
         if (gone) return;
-        made = start(node);
-        drawing.value = made;
-        observer.observe(node);
+        cancel = inTurn(() => {
+          const { shape, spec } = latest.current;
+          made = start(node);
+          made.setOption(optionOf(shape, spec, chartThemeOf(node)));
+          measure();
+          drawn.current = [made, shape, spec, shownTheme.value, size.value];
+          drawing.value = made;
+          observer.observe(node);
+        });
       },
       () => {
         failed.value = true;
@@ -65,6 +80,7 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
     );
     return () => {
       gone = true;
+      cancel();
       observer.disconnect();
       made?.dispose();
       drawing.value = undefined;
@@ -74,7 +90,10 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
   const ready = drawing.value;
   const sized = size.value;
   useEffect(() => {
+    const wanted = [ready, shape, spec, theme, sized];
+    if (wanted.every((one, at) => one === drawn.current[at])) return;
     if (ready && box.current && !ready.isDisposed()) {
+      drawn.current = wanted;
       ready.setOption(optionOf(shape, spec, chartThemeOf(box.current)), { notMerge: true });
     }
   }, [ready, shape, spec, theme, sized]);
