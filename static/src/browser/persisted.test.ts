@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isStrings, persistedAcrossTabs } from "./persisted";
+import { isPersisted, isString, isStrings, persisted, persistedAcrossTabs } from "./persisted";
 
 it("a list shared by tabs has the items added by each tab", () => {
   const own = persistedAcrossTabs<string[]>("tabs", [], isStrings);
@@ -11,4 +11,12 @@ it("a list shared by tabs has the items added by each tab", () => {
   localStorage.removeItem("lakemill.tabs");
   window.dispatchEvent(new StorageEvent("storage", { key: "lakemill.tabs" }));
   expect(own.value).toEqual([]);
+});
+
+it("a value that is too long is not stored, nor is its former state", () => {
+  const text = persisted("long", "", isString);
+  text.value = "short";
+  expect(isPersisted("long")).toBe(true);
+  text.value = "x".repeat(600_000);
+  expect([text.value.length, isPersisted("long")]).toEqual([600_000, false]);
 });

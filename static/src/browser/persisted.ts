@@ -47,8 +47,9 @@ function read<T>(key: string, fallback: T, is: (value: unknown) => value is T): 
 function write<T>(key: string, value: T, fallback: T): void {
   try {
     const text = JSON.stringify(value);
-    if (value === fallback) localStorage.removeItem(key);
-    else if (text.length <= TEXT_MAX) localStorage.setItem(key, text);
+    // Of a value that is too long, no former state is kept for it.
+    if (value === fallback || text.length > TEXT_MAX) localStorage.removeItem(key);
+    else localStorage.setItem(key, text);
   } catch {
     // The value lives as long as the page.
   }

@@ -89,8 +89,8 @@ function Formats({ type, value, problem, onChange }: Props) {
               label={at === 0 ? "Format" : `Format ${at + 1}`}
               class="mono"
               list={offered}
-              placeholder="ISO 8601"
-              hint={at === 0 ? "For example DD.MM.YYYY or %d.%m.%Y. Leave empty for ISO 8601." : undefined}
+              placeholder="like 2025-02-01"
+              hint={at === 0 ? "For example DD.MM.YYYY or %d.%m.%Y. Empty: like 2025-02-01 13:45." : undefined}
               value={one}
               error={at === 0 ? problem("formats") : undefined}
               onInput={(event) => put(typed.with(at, event.currentTarget.value))}

@@ -39,21 +39,25 @@ interface HeadRecord {
   cells: string[];
 }
 
+/** Text of the line after the last one, which a quote that nothing closes would take in. */
+const END = "\0";
+
 /** The records of the first lines: a line break within quotes doesn't end one. */
 function recordsOf(lines: readonly string[], delimiter: string, quote: string | null): HeadRecord[] {
   const records: HeadRecord[] = [];
-  for (let line = 0; line < lines.length; line += 1) {
-    const isClosed = (end: number) => split(`${lines.slice(line, end).join("\n")}\n\n`, delimiter, quote).length > 1;
-    let end = line + 1;
-    while (end < lines.length && !isClosed(end)) end += 1;
-    // A quote that nothing closes is text, unless the head ends before its record does.
-    if (!isClosed(end)) {
-      if (line > 0 && lines.length - line < CUT_LINES_MAX) break;
-      end = line + 1;
+  let line = 0;
+  while (line < lines.length) {
+    for (const row of split([...lines.slice(line), END].join("\n"), delimiter, quote)) {
+      if (line === lines.length) break;
+      const extent = row.join("").split("\n").length;
+      const isOpen = line + extent > lines.length;
+      // A quote that nothing closes is text, unless the head ends before its record does.
+      if (isOpen && line > 0 && extent <= CUT_LINES_MAX) return records;
+      const cells = isOpen ? (split(lines[line] ?? "", delimiter, quote)[0] ?? []) : row;
+      records.push({ line, cells: cells.map((cell) => cell.trim()) });
+      line += isOpen ? 1 : extent;
+      if (isOpen) break;
     }
-    const [cells = []] = split(lines.slice(line, end).join("\n"), delimiter, quote);
-    records.push({ line, cells: cells.map((cell) => cell.trim()) });
-    line = end - 1;
   }
   return records;
 }
