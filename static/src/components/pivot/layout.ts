@@ -87,8 +87,11 @@ function sumOf(values: (Cell | undefined)[]): Cell {
   return `${sum < 0n ? "-" : ""}${digits.slice(0, digits.length - places)}${places > 0 ? `.${digits.slice(-places)}` : ""}`;
 }
 
-/** @param isCut whether the result has more rows, so that nothing can be added up */
-export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], isCut = false): Pivot {
+/**
+ * @param isCut whether the result has more rows, so that nothing can be added up
+ * @param isPlain whether it is for programs: all of it, with measures as the result has them
+ */
+export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], isCut = false, isPlain = false): Pivot {
   const [down, across] = [spec.rows.length, spec.columns.length];
   const first = down + across;
   const formats = columns.map(({ name, type }, at) => {
@@ -96,8 +99,12 @@ export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], i
     if (isNaming(name, type, values)) return "text";
     return familyOf(type) === "time" && areDays(rows.map((row) => row[at])) ? "date" : undefined;
   });
-  const formatted = (row: Row, at: number, format: string | undefined) =>
-    row[at] === null ? (at < first ? EMPTY : NO_VALUE) : written(row[at], format ?? formats[at], columns[at]?.type);
+  const measured = (value: Cell | undefined, at: number, format: string | undefined) =>
+    isPlain ? plain(value) : written(value, format ?? formats[at], columns[at]?.type);
+  const formatted = (row: Row, at: number, format: string | undefined) => {
+    if (at >= first) return row[at] === null && !isPlain ? NO_VALUE : measured(row[at], at, format);
+    return row[at] === null ? EMPTY : written(row[at], format ?? formats[at], columns[at]?.type);
+  };
   const sides = new Map<string, Row>();
   const tops = new Map<string, Row>();
   const cells = new Map<string, Row>();
@@ -110,8 +117,10 @@ export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], i
     push(bySide, side, row);
     push(byTop, top, row);
   }
-  const shownTops = [...tops].sort(([, a], [, b]) => compare(a, b, down, first)).slice(0, COLUMNS_MAX);
-  const shownSides = [...sides].slice(0, ROWS_MAX);
+  const shownTops = [...tops]
+    .sort(([, a], [, b]) => compare(a, b, down, first))
+    .slice(0, isPlain ? undefined : COLUMNS_MAX);
+  const shownSides = [...sides].slice(0, isPlain ? undefined : ROWS_MAX);
   const notes = [
     ...(shownTops.length < tops.size ? [`Showing the first ${COLUMNS_MAX} of ${tops.size} columns.`] : []),
     ...(shownSides.length < sides.size ? [`Showing the first ${ROWS_MAX} of ${sides.size} rows.`] : []),
@@ -121,9 +130,7 @@ export function pivotOf(spec: PivotSpec, columns: ResultColumn[], rows: Row[], i
   const totalsOf = (of: Row[]) =>
     additive.map((at) => {
       const sum = sumOf(of.map((row) => row[first + at]));
-      return sum === null
-        ? ""
-        : written(sum, spec.values[at]?.format ?? formats[first + at], columns[first + at]?.type);
+      return sum === null ? "" : measured(sum, first + at, spec.values[at]?.format);
     });
   const hasSum = additive.length > 0 && tops.size > 1;
   let above: string[] = [];

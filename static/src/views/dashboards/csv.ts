@@ -1,4 +1,5 @@
 import type { Cell, ResultColumn, Row } from "../../api/types";
+import { pivotOf, TOTAL, type PivotSpec } from "../../components/pivot/layout";
 import { areDays, dayOnly, familyOf, plain } from "../../format/values";
 
 /** A cell according to RFC 4180. */
@@ -18,6 +19,21 @@ function titlesOf(panel: object): Map<string, string> {
   );
 }
 
+const linesOf = (rows: readonly string[][]): string => rows.map((row) => `${row.join(",")}\r\n`).join("");
+
+/** A pivot as it is shown, whole, with measures as numbers; the names of a column across are in one line. */
+export function pivotCsv(spec: PivotSpec, columns: ResultColumn[], rows: Row[], isCut: boolean): string {
+  const { sides, head, rows: body, foot } = pivotOf(spec, columns, rows, isCut, true);
+  const levels = head.map((level) => level.flatMap(({ text, span }) => Array<string>(span).fill(text)));
+  const across = (levels.at(-1) ?? []).map((_, at) => levels.flatMap((level) => level[at] || []).join(" / "));
+  const lines = [
+    [...sides, ...across],
+    ...body.map(({ side, cells }) => [...side, ...cells]),
+    ...(foot ? [[TOTAL, ...sides.slice(1).map(() => ""), ...foot]] : []),
+  ];
+  return linesOf(lines.map((line) => line.map(cell)));
+}
+
 /** A file's name from a title and the day. */
 export const fileNameOf = (title: string, ending: string): string => {
   const day = new Date();
@@ -33,5 +49,5 @@ export function csvOf(columns: ResultColumn[], rows: Row[], panel: object = {}):
     columns.map(({ name }) => cell(titles.get(name) ?? name)),
     ...rows.map((row) => row.map((value, at) => cell(isDay[at] ? dayOnly(value) : value))),
   ];
-  return lines.map((line) => `${line.join(",")}\r\n`).join("");
+  return linesOf(lines);
 }

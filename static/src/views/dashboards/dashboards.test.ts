@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { DashboardVerdict } from "../../api/types";
 import { ApiFailure } from "../../api/failure";
 import type { PanelRows, Row } from "../../api/types";
-import { csvOf, fileNameOf } from "./csv";
+import { csvOf, fileNameOf, pivotCsv } from "./csv";
 import { documentOf, isReadable, type PanelOf, type Param, readDocument } from "./document";
 import { Draft, type Service } from "./draft";
 import { kpiOf } from "./kpi";
@@ -342,6 +342,36 @@ it("tables sort numbers by value and keep nulls last", () => {
   const cells: Row[] = [["9.50"], [null], ["10.00"]];
   expect(sortedRows(cells, columns, [{ column: "n", descending: false }])).toEqual([["9.50"], ["10.00"], [null]]);
   expect(sortedRows(cells, columns, [{ column: "n", descending: true }])).toEqual([["10.00"], ["9.50"], [null]]);
+});
+
+it("a pivot is downloaded as it is shown, with numbers and totals", () => {
+  const spec = {
+    rows: [{ field: "shop", title: "Shop" }],
+    columns: [{ field: "month", format: "month" }],
+    values: [
+      { field: "sum(price)", title: "Revenue", format: "usd", aggregate: "sum" },
+      { field: "avg(price)", aggregate: "avg" },
+    ],
+    totals: true,
+  };
+  const columns = [
+    { name: "shop", type: "string" },
+    { name: "month", type: "date" },
+    { name: "sum(price)", type: "decimal(38,2)" },
+    { name: "avg(price)", type: "double" },
+  ];
+  const rows: Row[] = [
+    ["Ulm", "2025-01-01", "1234.50", 2.5],
+    ["Ulm", "2025-02-01", "1.00", null],
+    ["Bonn, old", "2025-02-01", "2.25", 0.5],
+  ];
+  expect(pivotCsv(spec, columns, rows, false).split("\r\n")).toEqual([
+    "Shop,Jan 2025 / Revenue,Jan 2025 / Average of avg(price),Feb 2025 / Revenue,Feb 2025 / Average of avg(price),Total / Revenue",
+    "Ulm,1234.50,2.5,1.00,,1235.50",
+    '"Bonn, old",,,2.25,0.5,2.25',
+    "Total,1234.50,,3.25,,1237.75",
+    "",
+  ]);
 });
 
 it("downloads have the panel's titles, and a name of its title and the day", () => {

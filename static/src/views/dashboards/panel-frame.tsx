@@ -14,7 +14,7 @@ import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { routes, RUN_IMMEDIATELY } from "../../browser/routes";
 import { saveFile } from "../../browser/save";
-import { csvOf, fileNameOf } from "./csv";
+import { csvOf, fileNameOf, pivotCsv } from "./csv";
 import type { DashboardDoc, Panel, Param } from "./document";
 import { usedParams, withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
@@ -248,7 +248,9 @@ function PanelMenu({
   const [, go] = useLocation();
   const sql = "query" in panel ? document.queries.get(panel.query) : undefined;
   const download = () => {
-    const text = csvOf(rows.columns, rows.rows as Row[], panel);
+    const { columns, truncated } = rows;
+    const cells = rows.rows as Row[];
+    const text = panel.type === "pivot" ? pivotCsv(panel, columns, cells, truncated) : csvOf(columns, cells, panel);
     saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), fileNameOf(name, "csv"));
     toast.done(`${counted(rows.rows.length, "row")} of ${name} downloaded`);
   };
