@@ -66,6 +66,8 @@ def places(mapping, header, first_width):
             raise records.Refused("header_mismatch")
         used.update(at for at, name in enumerate(names) if name == alias)
         found.append(names.index(alias))
+    if missing == "null" and set(found) == {None}:
+        raise records.Refused("header_mismatch")
     if mapping.get("extra_columns") == "fail" and len(used) < len(names):
         raise records.Refused("header_mismatch")
     return found, len(names)
