@@ -325,15 +325,15 @@ test("a draft that isn't JSON is kept, and says where it can't be read instead o
   page,
   api,
 }) => {
-  await prepared(api, "config-broken");
-  let editor = await opened(page, "config-broken");
-  await replace(page, editor, '"title": "config-broken"', '"title" "Broken"');
+  await prepared(api, "config-unreadable");
+  let editor = await opened(page, "config-unreadable");
+  await replace(page, editor, '"title": "config-unreadable"', '"title" "Broken"');
   await expect(page.locator(".config-effect")).toContainText(/can't be read: line 3, column \d+: expected `:`/);
   await page.getByRole("link", { name: "Overview" }).click();
   const leaving = page.getByRole("dialog", { name: "Leave without saving" });
   await expect(leaving).toContainText("This browser keeps the changes until you come back");
   await leaving.getByRole("button", { name: "Leave" }).click();
-  editor = await opened(page, "config-broken");
+  editor = await opened(page, "config-unreadable");
   await expect(editor).toContainText("Broken");
   await expect(page.locator(".config-effect")).toHaveText(/^The config can't be read: line 3, column \d+/);
 });
