@@ -23,7 +23,6 @@ import { Badge } from "../../components/status";
 import { toast } from "../../components/toasts";
 import { DeletePipeline, RenamePipeline } from "../../shell/manage";
 import { useRun } from "../../shell/pipeline";
-import { isPersisted } from "../../browser/persisted";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
@@ -226,7 +225,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
       : undefined;
   const part = search.get("part") === "effect" ? "effect" : "edit";
   useSelectionFromUrl(editor, draft, search.get("at"));
-  useUnsaved(`the config of ${slug}`, draft.dirty.value, isPersisted(`draft.config.${slug}`) ? "kept" : "view");
+  useUnsaved(`the config of ${slug}`, draft.dirty.value, "kept");
 
   const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);
   const asks = () => {
