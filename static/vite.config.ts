@@ -16,9 +16,10 @@ export default defineConfig({
           groups: [
             {
               name: "shared",
-              test: /src\/(browser|api|format|components|shell|uploads|runs)\/[\w-]+\.tsx?$|lucide-preact.*icons/,
+              test: /src\/(browser|api|format|components|shell|uploads|runs)\/[\w-]+\.tsx?$/,
               minShareCount: 2,
             },
+            { name: "icons", test: /lucide-preact.*icons/ },
             { name: "help", test: /src\/views\/\w+\/help\.ts$/ },
           ],
         },

@@ -40,7 +40,6 @@ last_value(x) OVER (): x of the last row in the frame
 date_trunc(part, x): truncate to a precision: 'day', 'month', …
 date_part(part, x): date part as a number
 date_diff(part, from, to): number of part boundaries between the dates
-date_sub(part, from, to): number of complete parts between the dates
 date_add(x, interval): add an interval
 extract(part FROM x): date part as a number
 time_bucket(width, x): start of the bucket that contains x
@@ -48,7 +47,6 @@ strftime(x, format): format a date or time
 strptime(text, format): parse a timestamp
 try_strptime(text, format): parse a timestamp, or null
 make_date(year, month, day): date from its parts
-make_timestamp(year, month, day, hour, minute, seconds): timestamp from its parts
 epoch(x): seconds since 1970
 epoch_ms(x): convert to or from milliseconds since 1970
 to_timestamp(seconds): timestamp from seconds since 1970
@@ -58,7 +56,6 @@ month(x): month, 1 to 12
 week(x): ISO week
 day(x): day of the month
 dayofweek(x): day of the week, Sunday is 0
-dayofyear(x): day of the year
 dayname(x): name of the weekday
 monthname(x): name of the month
 hour(x): hour
@@ -69,7 +66,6 @@ age(x, y): interval between two timestamps
 today(): current date
 now(): start time of the query
 coalesce(x, y): first non-null argument
-ifnull(x, y): y if x is null, else x
 nullif(x, y): null if x equals y, else x
 greatest(x, y): largest argument
 least(x, y): smallest argument
@@ -82,22 +78,15 @@ round(x, digits): round to a number of digits
 floor(x): round down
 ceil(x): round up
 trunc(x): remove the fraction
-sign(x): -1, 0 or 1
 sqrt(x): square root
 pow(x, y): x raised to y
-exp(x): e raised to x
 ln(x): natural logarithm
 log(x): base-10 logarithm
-log2(x): base-2 logarithm
-random(): random number from 0 to 1
 range(from, to, step): list of numbers without the end
-generate_series(from, to, step): list of numbers with the end
 length(x): number of characters or list items
 lower(x): convert to lower case
 upper(x): convert to upper case
 trim(x): remove leading and trailing spaces
-ltrim(x): remove leading spaces
-rtrim(x): remove trailing spaces
 lpad(x, length, fill): pad on the left
 rpad(x, length, fill): pad on the right
 left(x, n): first n characters
@@ -113,20 +102,14 @@ strpos(x, search): position of search, 0 if not found
 concat(x, y): concatenate strings
 concat_ws(separator, x, y): concatenate with a separator
 format(pattern, x): format values
-printf(pattern, x): format values, C style
 regexp_matches(x, pattern): true if x contains a match
 regexp_extract(x, pattern, group): first match of the pattern
 regexp_replace(x, pattern, new): replace the first match
-regexp_split_to_array(x, pattern): split into a list
 levenshtein(x, y): edit distance
-jaro_winkler_similarity(x, y): similarity from 0 to 1
 md5(x): MD5 hash
-hash(x): hash as a number
-list_value(x, y): create a list
 list_contains(list, x): true if the list contains x
 list_distinct(list): distinct values
 list_sort(list): sort a list
-list_aggregate(list, name): apply an aggregate to a list
 unnest(list): one row per item
 array_length(list): number of items
 json_extract(x, path): extract JSON
