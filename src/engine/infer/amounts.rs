@@ -252,7 +252,7 @@ impl Amounts {
     }
 }
 
-/// What the amounts of a column have around their digits.
+/// The currency and the percent sign of a column's amounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AmountKind {
     /// The position in [`CURRENCIES`].

@@ -21,6 +21,7 @@ use super::misfits;
 use super::naming;
 use super::proposal::{Alternative, ColumnEvidence, ColumnProposal, Proposal, TEXT, VariantProposal};
 use super::propose::{InferError, InferOptions, fetch, infer_head};
+use super::times::DateOrder;
 use crate::ports::ObjectStore;
 
 /// Files that are joined at most.
@@ -169,9 +170,7 @@ fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSa
         });
     }
     let (mut merged, files) = with_file_counts(merged, &all, &checks);
-    let read_by = |format: &'_ FormatGroup, at: &usize| format.members.contains(at);
-    let proposal_of = |at: usize| formats.iter().find(|format| read_by(format, &at)).map(|format| &format.proposal);
-    let read: Vec<_> = all.iter().enumerate().filter_map(|(at, file)| Some((*file, proposal_of(at)?))).collect();
+    let read: Vec<_> = all.iter().enumerate().map(|(at, file)| (*file, proposal_of(&formats, at))).collect();
     merged.warnings.extend(copies::find(&read, &files, deadline));
     Ok((merged, files))
 }
@@ -331,11 +330,11 @@ fn is_undecided(column: &ColumnProposal) -> bool {
 
 /// The dates of a column with one order of day and month, if the others of the table have that.
 fn decided(column: &ColumnProposal, own: &[Option<ColumnProposal>]) -> Option<Alternative> {
-    let orders = own.iter().flatten().flat_map(|column| &column.formats).filter_map(|format| format.get(..2));
-    let orders: BTreeSet<&str> = orders.filter(|start| ["%d", "%m"].contains(start)).collect();
+    let formats = own.iter().flatten().flat_map(|column| &column.formats);
+    let orders: BTreeSet<DateOrder> = formats.filter_map(|format| DateOrder::of_pattern(format)).collect();
     let mut orders = orders.into_iter();
     let (Some(order), None) = (orders.next(), orders.next()) else { return None };
-    let is_so = |other: &&Alternative| other.formats.iter().any(|format| format.starts_with(order));
+    let is_so = |other: &&Alternative| other.formats.iter().any(|format| DateOrder::of_pattern(format) == Some(order));
     column.evidence.alternatives.iter().find(is_so).cloned()
 }
 
@@ -396,8 +395,12 @@ fn settle(formats: &mut [FormatGroup], all: &[&Sampled], deadline: Instant) -> R
 }
 
 fn check(formats: &[FormatGroup], all: &[&Sampled], deadline: Instant) -> Result<Vec<FileCheck>, InferError> {
-    let of_file = |at: usize| formats.iter().find(|format| format.members.contains(&at)).unwrap_or(&formats[0]);
-    all.iter().enumerate().map(|(at, file)| check_file(&of_file(at).proposal, file, deadline)).collect()
+    all.iter().enumerate().map(|(at, file)| check_file(proposal_of(formats, at), file, deadline)).collect()
+}
+
+/// The proposal that reads the file at `at`.
+fn proposal_of(formats: &[FormatGroup], at: usize) -> &Proposal {
+    &formats.iter().find(|format| format.members.contains(&at)).unwrap_or(&formats[0]).proposal
 }
 
 /// The columns that a variant reads otherwise than the mapping, as in a config.

@@ -197,7 +197,8 @@ fn candidates(all: &[ColumnProposal]) -> Vec<ColumnProposal> {
     let is_in = |one: &Alternative, column: &ColumnProposal| {
         let ty = wider(&one.ty, &column.ty).is_some_and(|wide| wide == column.ty);
         let formats = if one.ty == "date" { day_formats(&one.formats) } else { one.formats.clone() };
-        ty && (one.formats == column.formats || formats.iter().all(|format| column.formats.contains(format)))
+        let all = all_formats(column).unwrap_or_default();
+        ty && formats.iter().all(|format| all.contains(format))
     };
     let may_be = |text: &ColumnProposal, column: &ColumnProposal| {
         text.evidence.alternatives.iter().any(|one| is_in(one, column))

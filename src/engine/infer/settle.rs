@@ -337,12 +337,8 @@ fn take_reading(typed: &mut Typed, reading: &TimeReading) {
 
 /// Dates with two possible orders take the order of the file's other dates, if these agree; otherwise they stay text.
 fn decide_orders(typed: &mut [Typed]) {
-    let order_of = |format: &String| match format {
-        format if format.starts_with("%d") => Some(DateOrder::DayFirst),
-        format if format.starts_with("%m") => Some(DateOrder::MonthFirst),
-        _ => None,
-    };
-    let mut known: Vec<DateOrder> = typed.iter().filter_map(|t| t.formats.first().and_then(order_of)).collect();
+    let firsts = typed.iter().filter_map(|typed| typed.formats.first());
+    let mut known: Vec<DateOrder> = firsts.filter_map(|format| DateOrder::of_pattern(format)).collect();
     known.sort_unstable();
     known.dedup();
     for column in typed.iter_mut() {

@@ -19,6 +19,17 @@ pub(super) enum DateOrder {
     Plain,
 }
 
+impl DateOrder {
+    /// Whether a pattern starts with the day or the month as a number; `None`: neither.
+    pub fn of_pattern(pattern: &str) -> Option<Self> {
+        match pattern.get(..2) {
+            Some("%d") => Some(Self::DayFirst),
+            Some("%m") => Some(Self::MonthFirst),
+            _ => None,
+        }
+    }
+}
+
 use DateOrder::{DayFirst, MonthFirst, Plain, YearFirst};
 
 const DATES: &[(&str, DateOrder)] = &[

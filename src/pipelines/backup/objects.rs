@@ -23,7 +23,7 @@ pub(super) enum PendingEntry<V> {
     Listed(Box<ObjectMeta>, Option<V>),
 }
 
-/// A value of an index: the number of objects that it stands for, and their bytes.
+/// A value of an index, with the number of its objects and their bytes in total.
 pub(super) trait Counted {
     fn counted(&self) -> (u64, u64);
 }

@@ -3,7 +3,8 @@ import type { Cell, ResultColumn, Row } from "../api/types";
 import { isNaming } from "../format/naming";
 import { identifier } from "../format/sql";
 import { familyOf, instant, numeric, plain } from "../format/values";
-import { type Profile, ran } from "./builder/profile";
+import { ran } from "../api/sql";
+import type { Profile } from "./builder/profile";
 
 const BINS_MAX = 20;
 const TOP = 5;

@@ -40,6 +40,9 @@ export const list = (value: unknown): unknown[] => (Array.isArray(value) ? (valu
 export const columnsOf = (mapping: StoredMapping): StoredColumn[] =>
   list(mapping.columns).filter((one): one is StoredColumn => typeof one === "object" && one !== null);
 
+/** Whether two values are written alike. */
+export const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** The headers that a column reads, in lower case. */
@@ -56,7 +59,7 @@ export const headersOfTable = (mapping: StoredMapping): ReadonlySet<string> =>
 export const headerOf = ({ from, name }: ColumnProposal): string =>
   (typeof from === "string" ? from : name).toLowerCase();
 
-const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };
+export const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };
 
 /** `decimal, thousands separator comma, with $`. */
 export function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
@@ -69,16 +72,25 @@ export function typeLine({ type, formats = [], number_format: format }: ColumnPr
   return parts.join(", ");
 }
 
+const PLAIN_NUMBER: Record<string, unknown> = {
+  decimal: null,
+  thousands: null,
+  currency: [],
+  percent: false,
+  negative: "minus",
+};
+
+/** The number format without the members that have their default. */
+export const numberFormatOf = (format: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(format).filter(([name, value]) => !isSame(value, PLAIN_NUMBER[name])));
+
 /** The members of a column that say how its values are read. */
 export function readingOf({ type, formats = [], number_format: format, timezone }: ColumnProposal): StoredColumn {
-  const plain = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" };
-  const given = Object.entries(format ?? {}).filter(
-    ([name, value]) => JSON.stringify(value) !== JSON.stringify(plain[name as keyof typeof plain]),
-  );
+  const given = numberFormatOf(format ?? {});
   return {
     type,
     ...(formats.length > 0 ? { formats } : {}),
-    ...(given.length > 0 ? { number_format: Object.fromEntries(given) } : {}),
+    ...(Object.keys(given).length > 0 ? { number_format: given } : {}),
     ...(timezone ? { timezone } : {}),
   };
 }
@@ -197,7 +209,7 @@ const isDayOrTime = (type: unknown): boolean => type === "date" || type === "tim
 function isTimeConflict(column: StoredColumn, found: ColumnProposal): boolean {
   if (!isTemporal(column.type) || column.type !== found.type) return false;
   const [ours, theirs] = [timeFormats(column), timeFormats(found)];
-  if (JSON.stringify(list(column.formats)) === JSON.stringify(found.formats ?? [])) return false;
+  if (isSame(list(column.formats), found.formats ?? [])) return false;
   // A day, a month and a year of two digits look alike.
   const shape = (format: string) => format.replace(/%[dy]/g, "%m");
   if ([...ours, ...theirs].includes(ISO)) return true;
@@ -261,7 +273,7 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
     const reading = withOwnNumbers(readingOf(found), column);
     // Values that the files have no longer, such as those with a sign, stay accepted.
     const same = column.type === found.type;
-    const isNew = (member: string) => JSON.stringify(reading[member]) !== JSON.stringify(column[member]);
+    const isNew = (member: string) => !isSame(reading[member], column[member]);
     const others = otherCurrencies(column, found);
     const own = same ? found.evidence.why : `${found.evidence.why}; the config reads ${typeWords(text(column.type))}`;
     if (Object.keys(reading).some(isNew))
@@ -392,7 +404,7 @@ function columnsOfVariant(mapping: StoredMapping, found: readonly ColumnProposal
     const pick = (from: StoredColumn) =>
       Object.fromEntries(members.filter((member) => member in from).map((member) => [member, from[member]]));
     const [now, wanted] = [pick(column), pick(inOwnCurrency(column, own))];
-    if (JSON.stringify(now) === JSON.stringify(wanted)) return [];
+    if (isSame(now, wanted)) return [];
     return [{ name: column.name, ...(column.from === undefined ? {} : { from: column.from }), ...wanted }];
   });
 }

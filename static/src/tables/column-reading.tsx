@@ -8,8 +8,8 @@ import { Checkbox, SelectField, TextField } from "../components/field";
 import { ISO_WORDS, patternOf, strftimeOf } from "../format/time-pattern";
 import { plain } from "../format/values";
 import { usePreviews } from "./adapt";
-import { isNumber, isTemporal, list } from "./changes";
-import { exampleMapping, numberFormatOf, RAW } from "./column";
+import { isNumber, isTemporal, list, numberFormatOf, SIGNS } from "./changes";
+import { exampleMapping, RAW } from "./column";
 
 type Members = Record<string, unknown>;
 
@@ -112,13 +112,7 @@ function Formats({ type, value, problem, onChange }: Props) {
   );
 }
 
-const SIGNS: Record<string, string> = {
-  "": "as in the file's format",
-  ".": "point",
-  ",": "comma",
-  " ": "blank",
-  "'": "apostrophe",
-};
+const signWords = (sign: string): string => (sign === "" ? "as in the file's format" : (SIGNS[sign] ?? sign));
 
 function NumberFormat({ type, value, problem, onChange }: Props) {
   const format = (value.number_format ?? {}) as Members;
@@ -133,7 +127,7 @@ function NumberFormat({ type, value, problem, onChange }: Props) {
     >
       {[...new Set(["", ...signs, text(format[member])])].map((one) => (
         <option key={one} value={one}>
-          {SIGNS[one] ?? one}
+          {signWords(one)}
         </option>
       ))}
     </SelectField>

@@ -2,7 +2,7 @@
 import { spanOf, type StoredConfig, type StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
 import { formatted } from "../format/json";
-import { allowingRejects, headerOf, headersOf, isNumber, isTemporal, list, type StoredColumn } from "./changes";
+import { allowingRejects, headerOf, headersOf, isNumber, isSame, isTemporal, list, type StoredColumn } from "./changes";
 import { isDialect, itemOf } from "./dialect";
 
 type Members = Record<string, unknown>;
@@ -31,8 +31,6 @@ export interface ColumnPlace {
 const isMembers = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
-
 /** Finds a column; undefined if the config has none of that name. */
 export function placeOf(config: StoredConfig, table: string, name: string): ColumnPlace | undefined {
   const at = (config.mappings ?? []).findIndex((one) => one.table === table);
@@ -60,14 +58,9 @@ export function suits(member: string, type: unknown): boolean {
 }
 
 const DEFAULTS: Members = { formats: [], number_format: {}, nullable: true, on_error: "reject" };
-const PLAIN_NUMBER: Members = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" };
 
 const isDefault = (member: string, value: unknown): boolean =>
-  value === undefined || value === null || value === "" || same(value, DEFAULTS[member]);
-
-/** The number format without the members that have their default. */
-export const numberFormatOf = (format: Members): Members =>
-  Object.fromEntries(Object.entries(format).filter(([name, value]) => !same(value, PLAIN_NUMBER[name])));
+  value === undefined || value === null || value === "" || isSame(value, DEFAULTS[member]);
 
 /** The column with members changed: defaults are omitted, unless they are written already; so is what its type doesn't have. */
 function changed(column: Members, members: Members, type: unknown): Members {
@@ -125,7 +118,7 @@ const indentOf = (text: string, at: number): number =>
   /^ */.exec(text.slice(text.lastIndexOf("\n", at - 1) + 1))?.[0].length ?? 0;
 
 function splices(text: string, path: (string | number)[], before: unknown, after: unknown): Splice[] {
-  if (same(before, after)) return [];
+  if (isSame(before, after)) return [];
   if (Array.isArray(before) && Array.isArray(after) && before.length === after.length)
     return before.flatMap((one, at) => splices(text, [...path, at], one, after[at]));
   const span = spanOf(text, path);
@@ -156,7 +149,7 @@ export function editedText(text: string, place: ColumnPlace, edit: ColumnEdit): 
     .sort((a, b) => b.from - a.from)
     .reduce((now, one) => now.slice(0, one.from) + one.text + now.slice(one.to), text);
   // A name that an object has twice has another place.
-  return same(JSON.parse(made), after) ? made : formatted(JSON.stringify(after));
+  return isSame(JSON.parse(made), after) ? made : formatted(JSON.stringify(after));
 }
 
 /** What the files show about a column. */

@@ -1,5 +1,5 @@
 /** Finds files whose first rows a table has already: copies under another name, or in another format. */
-import { ran } from "../boards/builder/profile";
+import { ran } from "../api/sql";
 import { identifier, literal } from "../format/sql";
 
 /** The first rows of a file as a run would write them. */

@@ -22,14 +22,23 @@ import { patternOf } from "../format/time-pattern";
 import { typeWithName, typeWords } from "../format/types";
 import { variantOf } from "../uploads/parts";
 import { spread, usePreviews } from "./adapt";
-import { isNumber, isTemporal, list, READING, rejectsAllowed, tooManyRejects, typeLine } from "./changes";
+import {
+  isNumber,
+  isSame,
+  isTemporal,
+  list,
+  numberFormatOf,
+  READING,
+  rejectsAllowed,
+  tooManyRejects,
+  typeLine,
+} from "./changes";
 import { checkedOf, readable, RejectedRows } from "./checked";
 import {
   editedMapping,
   editedText,
   entryOf,
   NO_EDIT,
-  numberFormatOf,
   placeOf,
   proposalOf,
   suits,
@@ -56,8 +65,6 @@ const DEBOUNCE_MS = 400;
 const COMMON = ["string", "int64", "decimal(18,2)", "float64", "date", "timestamp", "timestamptz", "time", "boolean"];
 /** Fields that show their own problems. */
 const FIELDS = ["name", "type", "formats", "timezone", "number_format"];
-
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 interface Props {
   slug: string;
@@ -454,7 +461,7 @@ function signsOf({ csv }: Members, inferred: Inferred | undefined): Members {
 
 /** What the next run does about the change. */
 function nextRunText({ mapping }: ColumnPlace, after: Members): string {
-  const changes = (...members: string[]) => members.some((one) => !same(mapping[one], after[one]));
+  const changes = (...members: string[]) => members.some((one) => !isSame(mapping[one], after[one]));
   if (changes("columns", "partition_by", "sort_by"))
     return `The next run rebuilds ${String(mapping.table)} from all its files. Until then, the table stays as it is.`;
   return changes("variants")

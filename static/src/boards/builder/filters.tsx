@@ -24,7 +24,7 @@ import { EMPTY, isNumeric, plain, timeWritten, written } from "../../format/valu
 import { daysOfRange, RANGES } from "../presets";
 import type { Known } from "./change";
 import type { ChartChoice } from "./choice";
-import { ran } from "./profile";
+import { ran } from "../../api/sql";
 import { valuesSql } from "./statement";
 
 interface Props {

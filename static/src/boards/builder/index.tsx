@@ -28,7 +28,7 @@ import {
 import type { Known } from "./change";
 import { Fields } from "./fields";
 import { Filters } from "./filters";
-import { ran } from "./profile";
+import { ran } from "../../api/sql";
 import { statementOf } from "./statement";
 import "./builder.css";
 

@@ -1,7 +1,7 @@
 /** Profiles the columns of a table or a result, to suggest a chart. */
-import { api, ask } from "../../api/client";
 import { loadConfig } from "../../api/config";
-import type { Cell, QueryAnswer, ResultColumn, Row } from "../../api/types";
+import { ran } from "../../api/sql";
+import type { Cell, ResultColumn, Row } from "../../api/types";
 import { identifier } from "../../format/sql";
 import { familyOf, instant, isNumeric, numeric, plain } from "../../format/values";
 import { unitsOf } from "./units";
@@ -91,15 +91,6 @@ export function profileRows(rows: readonly Row[], columns: readonly ResultColumn
   });
   return { rows: rows.length, exact: true, columns: found };
 }
-
-export const ran = (slug: string, sql: string, signal?: AbortSignal, limit?: number): Promise<QueryAnswer> =>
-  ask(
-    api.POST("/api/p/{pipeline}/query", {
-      params: { path: { pipeline: slug } },
-      body: limit === undefined ? { sql } : { sql, limit },
-      ...(signal ? { signal } : {}),
-    }),
-  );
 
 /** Profiles a table. @throws ApiFailure */
 export async function profileTable(

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useMemo, useState } from "preact/hooks";
-import { api, ask } from "../../api/client";
+import { ran } from "../../api/sql";
 import { keys } from "../../api/queries";
 import type { Cell, Row, Table } from "../../api/types";
 import { Button } from "../../components/button";
@@ -47,8 +47,7 @@ function useReasons(slug: string, table: string, source: string | undefined) {
     `GROUP BY ALL ORDER BY n DESC, reason, "column" LIMIT ${REASONS_MAX}`;
   return useQuery({
     queryKey: [...keys.table(slug, table), "reasons", source ?? ""],
-    queryFn: ({ signal }) =>
-      ask(api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline: slug } }, body: { sql }, signal })),
+    queryFn: ({ signal }) => ran(slug, sql, signal),
   });
 }
 
