@@ -23,8 +23,8 @@ TYPES = {"i64": "int64", "f64": "float64", "ts": "timestamp", "tsms": "timestamp
          "str": "string", "bool": "boolean"}
 
 
-def write_config(name, out):
-    """Writes the pipeline.json of a dataset, with the schema that the peers get."""
+def mapping_of(name):
+    """The mapping of a dataset, with the schema that the peers get."""
     columns = [{"name": n, "type": TYPES[k]} for n, k in DATASETS[name]["schema"]]
     mapping = {"table": name, "files": ["*.csv", "*.csv.gz"], "columns": columns}
     if name == "hard":
@@ -40,9 +40,14 @@ def write_config(name, out):
     if DATASETS[name]["part"]:
         mapping["partition_by"] = [DATASETS[name]["part"]]
     mapping["parquet"] = {"compression": "zstd", "compression_level": int(os.environ.get("BENCH_ZSTD", "1"))}
+    return mapping
+
+
+def write_config(name, out):
+    """Writes the pipeline.json of a dataset."""
     path = os.path.join(out, f"{name}.pipeline.json")
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"version": 1, "title": name, "mappings": [mapping]}, file, indent=1)
+        json.dump({"version": 1, "title": name, "mappings": [mapping_of(name)]}, file, indent=1)
     return path
 
 

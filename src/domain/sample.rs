@@ -18,8 +18,9 @@ macro_rules! files {
     };
 }
 
-/// Real data, public domain (`testdata/flights/README.md` has its source): five tables, 336,776 flights.
-pub const FLIGHTS: Sample = Sample {
+/// Real data, public domain (`testdata/flights/README.md` has its source): five tables, 336,776 flights. A static, since a
+/// constant's files would be in the program once for each part that names it.
+pub static FLIGHTS: Sample = Sample {
     slug: "flights",
     config: include_str!("../../testdata/flights/pipeline.json"),
     files: files![

@@ -280,7 +280,11 @@ test("a range of days filters a chart, and one that can't be read says why", asy
   await expect(dialog.getByLabel("From")).toHaveAccessibleDescription(/found many, expected a number/);
   await dialog.getByLabel("From").fill("40");
   await dialog.getByRole("button", { name: "Change" }).click();
-  await expect(dialog.getByRole("button", { name: "Remove filter amount at least 40" })).toBeVisible();
+  await dialog.getByRole("button", { name: "amount at least 40", exact: true }).click();
+  await dialog.getByLabel("Operator").selectOption("not from … to");
+  await dialog.getByLabel("To", { exact: true }).fill("50");
+  await dialog.getByRole("button", { name: "Change" }).click();
+  await expect(dialog.getByRole("button", { name: "Remove filter amount not from 40 to 50" })).toBeVisible();
   await dialog.getByRole("button", { name: "Apply" }).click();
   await expect(dialog).toBeHidden();
   await drawn(page, "by_shop");

@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Locator } from "@playwright/test";
 import { type Api, expect, expectAccessible, type Page, test } from "./support/test";
 
@@ -336,6 +338,19 @@ test("a draft that isn't JSON is kept, and says where it can't be read instead o
   editor = await opened(page, "config-unreadable");
   await expect(editor).toContainText("Broken");
   await expect(page.locator(".config-effect")).toHaveText(/^The config can't be read: line 3, column \d+/);
+});
+
+test("a stored config that isn't JSON is opened as it is, and mended", async ({ page, api, site }) => {
+  await prepared(api, "config-not-json");
+  const object = join(site.folder, "objects/svc-pipelines/pipelines/config-not-json/pipeline.json");
+  await writeFile(object, config("config-not-json").replace('"title":', '"title"'));
+  const editor = await opened(page, "config-not-json");
+  await expect(page.locator(".config-effect")).toContainText(/can't be read: line 3, column \d+: expected `:`/);
+  await replace(page, editor, '"title" "config-not-json"', '"title": "Mended"');
+  await page.getByRole("button", { name: "Save…" }).click();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
+  expect(await stored(api, "config-not-json")).toMatchObject({ title: "Mended" });
 });
 
 test("unsaved text survives a reload, and is merged if the config has changed", async ({ page, api }) => {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::access::{quoted, slug_param};
+use super::access::{flag_query, quoted, slug_param, tagged};
 use super::endpoint::Endpoint;
 use super::failure::pipeline_not_found;
 use super::worker_client::Findings;
@@ -30,7 +30,10 @@ const PATH: &str = "/api/p/{pipeline}/config";
 pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
     let mut endpoints = vec![
         Endpoint::get(PATH, "config.get", "Shows the stored config", get)
+            .query::<bool>("raw", "whether to show a config that is not JSON, too, as `text/plain`")
             .bytes_response(200, "application/json", "the bytes of `pipeline.json`")
+            .header("ETag")
+            .bytes_response(200, "text/plain", "the bytes of `pipeline.json`")
             .header("ETag")
             .errors(&[
                 ErrorCode::InvalidSlug,
@@ -69,21 +72,25 @@ pub(super) fn endpoints() -> Vec<Endpoint<Configs>> {
 }
 
 /// `GET …/config`. Invalid JSON, which another program stored, is `invalid_config` with the tag, so that a save can
-/// replace exactly that.
+/// replace exactly that; with `raw`, it is shown as text.
 fn get(configs: &Configs, request: &mut Request) -> Result<Response, ApiError> {
     let slug = slug_param(request, "pipeline")?;
+    let raw = flag_query(request, "raw")?;
     let key = config_key(&slug);
     let Some((meta, bytes)) = configs.store.read_start(Bucket::Pipelines, &key, BYTES_MAX)? else {
         return Err(missing(configs, &slug)?);
     };
-    let tag = meta.etag.as_ref().map(quoted);
-    if let Err(problem) = json_text(&bytes) {
-        let message = format!("the stored config of `{slug}` is not JSON: {}", problem.message);
-        let error = ApiError::new(ErrorCode::InvalidConfig, message).with_problems([problem]);
-        return Err(tag.into_iter().fold(error, |error, tag| error.with_header("ETag", tag)));
-    }
-    let response = Response::bytes(200, "application/json", bytes);
-    Ok(tag.into_iter().fold(response, |response, tag| response.with_header("ETag", tag)))
+    let etag = meta.etag.as_ref();
+    let content_type = match json_text(&bytes) {
+        Ok(_) => "application/json",
+        Err(problem) if raw && problem.kind != ProblemKind::Limit => "text/plain",
+        Err(problem) => {
+            let message = format!("the stored config of `{slug}` is not JSON: {}", problem.message);
+            let error = ApiError::new(ErrorCode::InvalidConfig, message).with_problems([problem]);
+            return Err(etag.into_iter().fold(error, |error, tag| error.with_header("ETag", quoted(tag))));
+        }
+    };
+    Ok(tagged(Response::bytes(200, content_type, bytes), etag))
 }
 
 fn missing(configs: &Configs, slug: &Slug) -> Result<ApiError, ApiError> {

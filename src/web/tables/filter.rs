@@ -26,6 +26,7 @@ enum Operator {
     StartsWith,
     In,
     NotIn,
+    Outside,
     IsNull,
     IsNotNull,
 }
@@ -41,6 +42,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("starts_with", Operator::StartsWith),
     ("in", Operator::In),
     ("not_in", Operator::NotIn),
+    ("outside", Operator::Outside),
     ("is_null", Operator::IsNull),
     ("is_not_null", Operator::IsNotNull),
 ];
@@ -55,8 +57,8 @@ pub struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Parses a filter. Column names may contain colons: the longest matching name is used. The values of `in` are separated
-    /// by commas, or given as a JSON array of texts.
+    /// Parses a filter. Column names may contain colons: the longest matching name is used. Several values, as those of
+    /// `in`, are separated by commas, or given as a JSON array of texts.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -102,8 +104,11 @@ impl<'a> Filter<'a> {
             (Operator::IsNull | Operator::IsNotNull, Some(found)) => return Err(wrong(found, "no value")),
             (_, None) => return Err(wrong("", "a value")),
             (Operator::Contains | Operator::StartsWith, Some(value)) => vec![text(value)],
-            (Operator::In | Operator::NotIn, Some(list)) => {
+            (Operator::In | Operator::NotIn | Operator::Outside, Some(list)) => {
                 let values = listed(list).ok_or_else(|| wrong(list, "a JSON array of texts"))?;
+                if operator == Operator::Outside && values.len() != 2 {
+                    return Err(wrong(list, "two values: the first and the last of the range"));
+                }
                 if values.len() > VALUES_MAX {
                     return Err(wrong(&format!("{} values", values.len()), &format!("at most {VALUES_MAX}")));
                 }
@@ -134,6 +139,7 @@ impl<'a> Filter<'a> {
             placeholders.push(format!("CAST({placeholder} AS {ty})"));
         }
         let first = placeholders.first().cloned().unwrap_or_default();
+        let last = placeholders.last().cloned().unwrap_or_default();
         let all = placeholders.join(", ");
         match self.operator {
             Operator::Equal => format!("{name} = {first}"),
@@ -149,6 +155,7 @@ impl<'a> Filter<'a> {
             Operator::NotIn if placeholders.is_empty() => "true".to_owned(),
             Operator::In => format!("{name} IN ({all})"),
             Operator::NotIn => format!("({name} IS NULL OR {name} NOT IN ({all}))"),
+            Operator::Outside => format!("({name} < {first} OR {name} > {last})"),
             Operator::IsNull => format!("{name} IS NULL"),
             Operator::IsNotNull => format!("{name} IS NOT NULL"),
         }
@@ -280,6 +287,7 @@ mod tests {
             ("a:in:1,2", r#""a" IN (CAST($1 AS BIGINT), CAST($2 AS BIGINT)) [Text("1"), Text("2")]"#),
             (r#"a:in:["1"]"#, r#""a" IN (CAST($1 AS BIGINT)) [Text("1")]"#),
             ("a:in:", "false []"),
+            ("a:outside:1,9", r#"("a" < CAST($1 AS BIGINT) OR "a" > CAST($2 AS BIGINT)) [Text("1"), Text("9")]"#),
             ("a:ne:1", r#""a" IS DISTINCT FROM CAST($1 AS BIGINT) [Text("1")]"#),
             ("a:contains:';--", r#"contains(CAST("a" AS VARCHAR), CAST($1 AS VARCHAR)) [Text("';--")]"#),
         ] {
@@ -321,6 +329,9 @@ mod tests {
             ("fare", "`filter` is `fare`, expected `column:operator:value`"),
             (":eq:1", "no column"),
             ("fare:like:1", "operator `like`"),
+            ("fare:outside:1", "found `1`, expected two values"),
+            ("fare:outside:1,2,3", "found `1,2,3`, expected two values"),
+            ("fare:outside:[1,2]", "expected a JSON array of texts"),
             ("fare:eq", "expected a value"),
             ("fare:is_null:1", "expected no value"),
             ("fare:in:[1", "expected a JSON array"),

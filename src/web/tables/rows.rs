@@ -27,8 +27,8 @@ const OFFSET_MAX: u64 = 1 << 53;
 
 const FILTER: &str = "`column:operator:value`; all filters must match. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, \
                       `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), \
-                      and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of \
-                      the other comparisons.";
+                      `outside` (two values: before the first or after the second), and `is_null` and `is_not_null`, \
+                      which take no value. Nulls pass `ne` and `not_in`, and none of the other comparisons.";
 
 pub(super) fn endpoints() -> Vec<Endpoint<Tables>> {
     let path = "/api/p/{pipeline}/tables/{table}/rows";

@@ -1,6 +1,6 @@
 /** Changes of a pipeline's stored config. */
 import { sendRaw } from "./client";
-import { client, configQuery, keys } from "./queries";
+import { client, keys, storedConfig } from "./queries";
 import type { ConfigSaved } from "./types";
 
 export interface StoredMapping {
@@ -24,7 +24,7 @@ export interface Loaded {
 
 /** The config as it is stored now. @throws ApiFailure */
 export async function loadConfig(slug: string): Promise<Loaded> {
-  const { text, etag } = await client.fetchQuery({ ...configQuery(slug), staleTime: 0 });
+  const { text, etag } = await storedConfig(slug, false);
   return { text, config: JSON.parse(text) as StoredConfig, etag };
 }
 
@@ -95,7 +95,7 @@ export function withTitle(text: string, title: string): string {
 
 /** Changes the title in the stored config. @throws ApiFailure */
 export async function saveTitle(slug: string, title: string): Promise<void> {
-  const { text, etag } = await client.fetchQuery({ ...configQuery(slug), staleTime: 0 });
+  const { text, etag } = await storedConfig(slug, false);
   await saveText(slug, withTitle(text, title), etag);
   await client.invalidateQueries({ queryKey: keys.pipelines });
 }

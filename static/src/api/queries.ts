@@ -240,14 +240,18 @@ export const statsQuery = (pipeline: string, table: string) =>
   });
 
 /** The stored config with its ETag. */
+/** The stored config. `raw`: even if it isn't JSON. @throws ApiFailure */
+export async function storedConfig(pipeline: string, raw: boolean, signal: AbortSignal | null = null) {
+  await needsConfig(pipeline);
+  const response = await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/config?raw=${raw}`, { signal });
+  return { text: await response.text(), etag: response.headers.get("ETag") };
+}
+
+/** The stored config as the editor shows it. */
 export const configQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.config(pipeline),
-    queryFn: async ({ signal }) => {
-      await needsConfig(pipeline);
-      const response = await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/config`, { signal });
-      return { text: await response.text(), etag: response.headers.get("ETag") };
-    },
+    queryFn: ({ signal }) => storedConfig(pipeline, true, signal),
   });
 
 export const dashboardsQuery = (pipeline: string) =>

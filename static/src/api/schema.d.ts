@@ -3333,7 +3333,10 @@ export interface operations {
     };
     "config.get": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description whether to show a config that is not JSON, too, as `text/plain` */
+                raw?: boolean;
+            };
             header?: never;
             path: {
                 pipeline: string;
@@ -3342,7 +3345,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the bytes of `pipeline.json` */
+            /** @description the bytes of `pipeline.json`; the bytes of `pipeline.json` */
             200: {
                 headers: {
                     ETag?: string;
@@ -3350,6 +3353,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "text/plain": unknown;
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -9505,7 +9509,7 @@ export interface operations {
                 offset?: number;
                 /** @description columns, separated by commas; with a leading `-`, descending */
                 sort?: string;
-                /** @description `column:operator:value`; all filters must match. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of the other comparisons. */
+                /** @description `column:operator:value`; all filters must match. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), `outside` (two values: before the first or after the second), and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of the other comparisons. */
                 filter?: string[];
                 /** @description an RFC 3339 time, or the sequence of a commit: the table as it was; see `keep_history` */
                 as_of?: string;

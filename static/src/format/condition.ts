@@ -49,6 +49,10 @@ export function condition({ column, operator, value: text }: Filter, type: strin
       const list = values.map((one) => value(one, type)).join(", ");
       return operator === "in" ? `${name} IN (${list})` : `(${name} IS NULL OR ${name} NOT IN (${list}))`;
     }
+    case "outside": {
+      const [first = "", last = ""] = listOf(text) ?? [];
+      return `(${name} < ${value(first, type)} OR ${name} > ${value(last, type)})`;
+    }
     case "eq":
     case "ne":
     case "lt":

@@ -3,7 +3,19 @@ import { dayExample, dayOf, plainNumber } from "./typed";
 import { EMPTY, isNumeric } from "./values";
 
 export type Operator =
-  "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "starts_with" | "in" | "not_in" | "is_null" | "is_not_null";
+  | "eq"
+  | "ne"
+  | "lt"
+  | "le"
+  | "gt"
+  | "ge"
+  | "contains"
+  | "starts_with"
+  | "in"
+  | "not_in"
+  | "outside"
+  | "is_null"
+  | "is_not_null";
 
 export interface Filter {
   column: string;
@@ -25,6 +37,7 @@ export const CHOICES: Record<Choice, { sign: string; words: string }> = {
   le: { sign: "≤", words: "at most" },
   lt: { sign: "<", words: "less than" },
   between: { sign: "–", words: "from … to" },
+  outside: { sign: "< >", words: "not from … to" },
   in: { sign: "in", words: "one of" },
   not_in: { sign: "not", words: "none of" },
   is_null: { sign: "null", words: "is null" },
@@ -36,8 +49,33 @@ const isOperator = (name: string): name is Operator => OPERATORS.has(name);
 export const takesValue = (choice: Choice): boolean => choice !== "is_null" && choice !== "is_not_null";
 
 const TEXT: Choice[] = ["contains", "starts_with", "eq", "ne", "in", "not_in", "is_null", "is_not_null"];
-const NUMBER: Choice[] = ["eq", "ne", "ge", "gt", "le", "lt", "between", "in", "not_in", "is_null", "is_not_null"];
-const TIME: Choice[] = ["starts_with", "ge", "gt", "le", "lt", "between", "eq", "ne", "is_null", "is_not_null"];
+const NUMBER: Choice[] = [
+  "eq",
+  "ne",
+  "ge",
+  "gt",
+  "le",
+  "lt",
+  "between",
+  "outside",
+  "in",
+  "not_in",
+  "is_null",
+  "is_not_null",
+];
+const TIME: Choice[] = [
+  "starts_with",
+  "ge",
+  "gt",
+  "le",
+  "lt",
+  "between",
+  "outside",
+  "eq",
+  "ne",
+  "is_null",
+  "is_not_null",
+];
 const BOOLEAN: Choice[] = ["eq", "ne", "is_null", "is_not_null"];
 
 const isTime = (type: string): boolean => /^(date|time)/.test(type);
@@ -74,6 +112,11 @@ export function parseFilter(text: string, columns: readonly string[]): Filter | 
 export const printFilter = ({ column, operator, value }: Filter): string =>
   takesValue(operator) ? `${column}:${operator}:${value}` : `${column}:${operator}`;
 
+const takesList = (choice: Choice): boolean => choice === "in" || choice === "not_in" || choice === "outside";
+/** Whether a choice has two ends, which are shown as `from .. to`. */
+export const hasEnds = (choice: Choice): choice is "between" | "outside" =>
+  choice === "between" || choice === "outside";
+
 /** State of a column's field; `more`: further filters that it can't show. */
 export interface FieldState {
   choice: Choice;
@@ -87,8 +130,11 @@ export function fieldOf(filters: readonly Filter[]): FieldState | undefined {
   const [from, to] = first.operator === "le" ? [second, first] : [first, second];
   if (filters.length === 2 && from?.operator === "ge" && to?.operator === "le")
     return { choice: "between", text: `${from.value} .. ${shownBound(to.value)}`, more: false };
-  const listed = first.operator === "in" || first.operator === "not_in";
-  const text = listed ? (listOf(first.value)?.join(", ") ?? first.value) : shownBound(first.value);
+  const text = takesList(first.operator)
+    ? (listOf(first.value)
+        ?.map(shownBound)
+        .join(first.operator === "outside" ? " .. " : ", ") ?? first.value)
+    : shownBound(first.value);
   return { choice: first.operator, text, more: filters.length > 1 };
 }
 
@@ -109,9 +155,9 @@ export function filtersOf(column: string, type: string, choice: Choice, text: st
   if (!takesValue(choice)) return [{ column, operator: choice as Operator, value: "" }];
   const trimmed = type === "string" || type === "json" ? text : text.trim();
   if (trimmed === "") return [];
-  if (choice === "between") {
+  if (hasEnds(choice)) {
     const [from = "", to = ""] = trimmed.split(BETWEEN);
-    return rangeOf(column, type, from, to);
+    return rangeOf(column, type, from, to, choice);
   }
   if (choice === "in" || choice === "not_in") {
     const parts = trimmed.split(",").map((part) => checked(type, part.trim()));
@@ -152,8 +198,8 @@ export class RangeMistake extends Error {
   }
 }
 
-/** Filters of a range; an empty end is open. @throws RangeMistake */
-export function rangeOf(column: string, type: string, from: string, to: string): Filter[] {
+/** Filters of a range, or of what is outside of it; an empty end is open. @throws RangeMistake */
+export function rangeOf(column: string, type: string, from: string, to: string, choice: Choice): Filter[] {
   const read = (end: "from" | "to", text: string): string => {
     try {
       return text.trim() && checked(type, text.trim());
@@ -168,9 +214,13 @@ export function rangeOf(column: string, type: string, from: string, to: string):
       `found ${to.trim()}, expected ${from.trim()} or ${isNumeric(type) ? "more" : "later"}`,
       "to",
     );
+  const last = bound(type, "le", most);
+  if (choice === "outside" && least && most)
+    return [{ column, operator: "outside", value: JSON.stringify([least, last]) }];
+  const [above, below] = choice === "outside" ? (["lt", "gt"] as const) : (["ge", "le"] as const);
   const found: Filter[] = [];
-  if (least) found.push({ column, operator: "ge", value: least });
-  if (most) found.push({ column, operator: "le", value: bound(type, "le", most) });
+  if (least) found.push({ column, operator: above, value: least });
+  if (most) found.push({ column, operator: below, value: last });
   return found;
 }
 
@@ -222,7 +272,7 @@ function checked(type: string, value: string): string {
 
 /** Placeholder of a field. */
 export function hintOf(type: string, choice: Choice): string {
-  if (choice === "between") return isTime(type) ? "2013-01-01 .. 2013-01-31" : "0 .. 100";
+  if (hasEnds(choice)) return isTime(type) ? "2013-01-01 .. 2013-01-31" : "0 .. 100";
   if (choice === "in" || choice === "not_in") return "a, b, c";
   return "any";
 }

@@ -268,11 +268,20 @@ fn foreign_config_object_is_reported_and_replaceable() {
         let browser = Browser::log_in(&web);
         let key = config_key(&slug("x"));
         let long = vec![b' '; (4 << 20) + 1];
+        let raw = format!("{PATH}?raw=1");
         for (body, problem) in [(&b"{"[..], "syntax"), (b"", "syntax"), (b"\xff", "syntax"), (&long, "limit")] {
             site.store.put(Bucket::Pipelines, &key, body, &WriteOptions::default()).unwrap();
             let reply = browser.get(PATH);
             reply.refused(422, "invalid_config");
             assert_eq!(reply.json()["problems"][0]["kind"], problem);
+            let shown = browser.get(&raw);
+            match problem {
+                "limit" => drop(shown.refused(422, "invalid_config")),
+                _ => {
+                    assert_eq!((shown.header("content-type"), &shown.body[..]), (Some("text/plain"), body));
+                    assert_eq!(tag(&shown), tag(&reply));
+                }
+            }
             put_if(&browser, &tag(&reply), &good().to_string()).ok();
             browser.get(PATH).ok();
         }

@@ -89,6 +89,8 @@ fn rows_are_paged_sorted_and_filtered() {
         check("sort=b&filter=b:ge:10&filter=b:lt:13", &numbers(&[10, 11, 12]), 3);
         check("sort=b&filter=day:eq:2013-01-03&filter=a:eq:x", &numbers(&[2, 12, 22]), 3);
         check("sort=b&filter=day:in:2013-01-01,2013-01-02&limit=2", &numbers(&[0, 1]), 10);
+        check("sort=b&filter=b:outside:2,23", &numbers(&[0, 1, 24]), 3);
+        check("sort=b&filter=day:outside:2013-01-01,2013-01-04&limit=2", &numbers(&[4, 9]), 6);
         check("filter=b:is_null", &[Value::Null], 1);
         check("filter=a:contains:'s", &[Value::Null], 1);
         check("filter=a:starts_with:it", &[Value::Null], 1);

@@ -14,6 +14,7 @@ import {
   fieldOf,
   type Filter,
   filtersOf,
+  hasEnds,
   hintOf,
   RangeMistake,
   rangeOf,
@@ -64,9 +65,9 @@ function text(group: Typed[]): string {
   const state = fieldOf(group);
   if (!state) return column;
   const value = (one: string) => (isDay(one) && hasDays(type) ? written(one, "date", type) : one);
-  if (state.choice === "between") {
+  if (hasEnds(state.choice)) {
     const [from = "", to = ""] = state.text.split(" .. ");
-    return `${column} from ${value(from)} to ${value(to)}`;
+    return `${column} ${state.choice === "outside" ? "not from" : "from"} ${value(from)} to ${value(to)}`;
   }
   return `${column} ${operatorText(state.choice, type)}${takesValue(state.choice) ? ` ${value(state.text)}` : ""}`;
 }
@@ -144,7 +145,7 @@ const usualOf = (type: string): Choice => {
 function enteredOf(start: Typed[] | undefined, type: string): Entered {
   const state = fieldOf(start ?? []);
   if (!state) return { operator: usualOf(type), from: "", to: "" };
-  const [from = "", to = ""] = state.choice === "between" ? state.text.split(" .. ") : [state.text];
+  const [from = "", to = ""] = hasEnds(state.choice) ? state.text.split(" .. ") : [state.text];
   return { operator: state.choice, from, to };
 }
 
@@ -156,7 +157,7 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
   const [entered, setEntered] = useState(enteredOf(start, type));
   const [mistake, setMistake] = useState<{ end: "from" | "to"; text: string }>();
   const { operator, from, to } = entered;
-  const isRange = operator === "between";
+  const isRange = hasEnds(operator);
   const [first] = useState(entered);
   const isPending = JSON.stringify(entered) !== JSON.stringify(first) && (from + to !== "" || !takesValue(operator));
   useEffect(() => {
@@ -173,7 +174,7 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
     if (event.currentTarget.querySelector('[type="date"]:invalid')) return;
     try {
       const found = isRange
-        ? rangeOf(name, type, from, to)
+        ? rangeOf(name, type, from, to, operator)
         : (emptyFilters(name, type, operator, from) ?? filtersOf(name, type, operator, from));
       if (found.length > 0) onDone(found.map((filter) => ({ ...filter, type })));
       else setMistake({ end: "from", text: "Enter a value." });
@@ -305,7 +306,7 @@ function Value({ label, type, operator, value, error, onValue, values }: ValuePr
       <TextField
         {...shared}
         inputMode={isNumeric(type) ? "decimal" : undefined}
-        placeholder={operator === "between" || isExact ? undefined : hintOf(type, operator)}
+        placeholder={hasEnds(operator) || isExact ? undefined : hintOf(type, operator)}
         list={isText ? list : undefined}
         onInput={(event) => onValue(event.currentTarget.value)}
       />

@@ -31,7 +31,7 @@ export interface Axis {
   labels: string[];
   /** Regular step of times. */
   step?: Step;
-  /** The times that can be labelled, if all values are months, quarters or years: one per unit, ascending. */
+  /** The times that can be labelled, ascending: the values' months, quarters or years, or the firsts of months. */
   units?: number[];
   /** Whether times span so many years that a year is a step of its own. */
   isLong?: boolean;

@@ -76,6 +76,13 @@ describe("ticks of a time axis", () => {
     expect(minInterval).toBeGreaterThanOrEqual(86_400_000);
     expect(axisLabel.formatter(Date.UTC(2025, 2, 1))).toBe("Mar 1");
   });
+  it("are months at even distances for days of several months", () => {
+    const days = (n: number) =>
+      Array.from({ length: n }, (_, at) => new Date(Date.UTC(2024, 5, 20 + at)).toISOString().slice(0, 10));
+    expect(ticks(days(150), "day")).toEqual(["Jul 2024", "Aug", "Sep", "Oct", "Nov"]);
+    expect(ticks(days(90), "day")).toBeUndefined();
+    expect(ticks(days(1_000), "day")).toEqual(["Jul 2024", "Jan 2025", "Jul", "Jan 2026", "Jul", "Jan 2027"]);
+  });
   it("name January among months, and the year among years", () => {
     const months = tickOf(["2024-11-01", "2024-12-01", "2025-01-01", "2025-02-01"]);
     expect(["2024-12-01", "2025-01-01"].map(months)).toEqual(["Dec", "Jan 2025"]);

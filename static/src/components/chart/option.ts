@@ -179,15 +179,16 @@ function categoryLabels(labels: string[], look: ChartTheme, isVertical: boolean)
 /** Room between two labels of times, in pixels. */
 const TICK_GAP_PX = 16;
 
-/** Ticks of months, quarters or years only, as many as have room for their labels. */
+/** Ticks of months, quarters or years only, evenly, as many as have room for their labels. */
 function unitTicks(axis: Axis, look: ChartTheme, label: object): object {
   const units = axis.units ?? [];
-  const text = (ms: number) => (axis.format === "month" ? tick(ms, axis) : timeWritten(ms, axis.format));
+  const isMonth = axis.format !== "quarter" && axis.format !== "year";
+  const text = (ms: number) => (isMonth ? tick(ms, axis) : timeWritten(ms, axis.format));
   const widest = Math.max(...units.slice(0, 24).map((ms) => look.measure(text(ms))), 1);
   const customValues = labelledUnits(units, Math.floor((look.width - BESIDE_PX) / (widest + TICK_GAP_PX)));
   // The first label says the year, even if it isn't in January.
   const isFirst = (ms: number) => ms === customValues[0] && new Date(ms).getUTCMonth() > 0;
-  const formatter = (ms: number) => (isFirst(ms) && axis.format === "month" ? timeWritten(ms, "month") : text(ms));
+  const formatter = (ms: number) => (isFirst(ms) && isMonth ? timeWritten(ms, "month") : text(ms));
   return { axisTick: { show: false, customValues }, axisLabel: { formatter, customValues, ...label } };
 }
 

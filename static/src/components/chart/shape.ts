@@ -137,6 +137,9 @@ function categories(
 /** From here on, the first tick of a year is labelled by the year alone. */
 const LONG_MS = 3 * 366 * 86_400_000;
 
+/** From here on, months are labelled, whatever the times are. */
+const MONTHS_MS = 100 * 86_400_000;
+const CENTURY_MS = 36_525 * 86_400_000;
 /** Up to here, days are labelled one by one. */
 const SHORT_MS = 45 * 86_400_000;
 
@@ -159,10 +162,14 @@ function axisOf(field: ResolvedField, rows: Row[], notes: Notes): { axis: Axis; 
   const format = field.format ?? unit ?? "number";
   const step =
     unit === undefined ? undefined : (stepOf(times) ?? (unit === "date" ? { unit: "day", by: 1 } : undefined));
-  const units =
-    unit && unit in GRAIN_MONTHS ? unitsOf(times, GRAIN_MONTHS[unit as keyof typeof GRAIN_MONTHS]) : undefined;
-  const isLong = kind === "time" && (spanOf(times) > LONG_MS || (step?.unit === "month" && step.by % 12 === 0));
-  const isShort = unit === "date" && spanOf(times) < SHORT_MS;
+  const span = kind === "time" ? spanOf(times) : 0;
+  const months =
+    unit && unit in GRAIN_MONTHS
+      ? GRAIN_MONTHS[unit as keyof typeof GRAIN_MONTHS]
+      : span > MONTHS_MS && span < CENTURY_MS && 1;
+  const units = months ? unitsOf(times, months) : undefined;
+  const isLong = span > LONG_MS || (step?.unit === "month" && step.by % 12 === 0);
+  const isShort = unit === "date" && span < SHORT_MS;
   return {
     axis: {
       kind,

@@ -99,7 +99,7 @@ export function unitsOf(times: readonly number[], months: number): number[] {
   const found: number[] = [];
   for (let n = Math.ceil(first / months) * months; n <= last && found.length < UNITS_MAX; n += months)
     found.push(Date.UTC(Math.floor(n / 12), n % 12));
-  return found;
+  return found.filter((ms) => ms >= least);
 }
 
 /** Months between two labels: steps that people count in. */

@@ -5,6 +5,7 @@ import type { PanelRows, Row } from "../../api/types";
 import { Chart, type ChartSpec, type Compared } from "../../components/chart";
 import { fieldGrid, Grid, rowsInMemory } from "../../components/grid";
 import { Pivot } from "../../components/pivot";
+import { counted } from "../../format/number";
 import type { Panel, PanelOf } from "./document";
 import { kpiOf } from "./kpi";
 import { sortedRows, type SortKeys } from "./sort";
@@ -99,14 +100,18 @@ export function TablePanel({ panel, result }: { panel: PanelOf<"table">; result:
   const grid = useMemo(() => fieldGrid(panel.columns, result.columns, rowsOf(result)), [panel, result]);
   const rows = useMemo(() => sortedRows(grid.rows, grid.columns, sort), [grid, sort]);
   return (
-    <Grid
-      label={panel.title || panel.id}
-      columns={grid.columns}
-      rows={useMemo(() => rowsInMemory(rows), [rows])}
-      sort={sort}
-      onSort={setSort}
-      empty="No rows."
-    />
+    <>
+      <Grid
+        label={panel.title || panel.id}
+        columns={grid.columns}
+        rows={useMemo(() => rowsInMemory(rows), [rows])}
+        sort={sort}
+        onSort={setSort}
+        empty="No rows."
+      />
+      {/* On paper, those beyond the panel's height are missing. */}
+      {!result.truncated && <small class="dash-printed">{counted(rows.length, "row")} in all</small>}
+    </>
   );
 }
 

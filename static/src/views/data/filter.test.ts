@@ -43,6 +43,10 @@ describe("filter field", () => {
     ["timestamptz", "ge", "2013-01-31T05:00:00Z", ["c:ge:2013-01-31T05:00:00Z"]],
     ["decimal(10,2)", "lt", "12.50", ["c:lt:12.50"]],
     ["int64", "eq", "1,234", ["c:eq:1234"]],
+    ["int64", "outside", "1 .. 9", ['c:outside:["1","9"]']],
+    ["int64", "outside", "1..", ["c:lt:1"]],
+    ["int64", "outside", "..9", ["c:gt:9"]],
+    ["timestamp", "outside", "2024-03-01 .. 2024-05-31", ['c:outside:["2024-03-01","2024-05-31T23:59:59.999999"]']],
     ["date", "between", "01.03.2024 - 31.05.2024", ["c:ge:2024-03-01", "c:le:2024-05-31"]],
     ["date", "between", "3/1/2024 \u2013 5/31/2024", ["c:ge:2024-03-01", "c:le:2024-05-31"]],
     ["timestamp", "between", "2024-03-01 .. 2024-05-31", ["c:ge:2024-03-01", "c:le:2024-05-31T23:59:59.999999"]],
@@ -61,6 +65,7 @@ describe("filter field", () => {
     for (const [choice, text] of [
       ["eq", "5"],
       ["between", "1 .. 9"],
+      ["outside", "1 .. 9"],
       ["in", "1, 2"],
       ["is_not_null", ""],
     ] as const) {
@@ -71,6 +76,8 @@ describe("filter field", () => {
   it("shows a day whose times a filter includes as the day", () => {
     const range = filtersOf("c", "timestamp", "between", "2024-03-01 .. 2024-05-31");
     expect(fieldOf(range)?.text).toBe("2024-03-01 .. 2024-05-31");
+    const outside = filtersOf("c", "timestamp", "outside", "2024-03-01 .. 2024-05-31");
+    expect(fieldOf(outside)?.text).toBe("2024-03-01 .. 2024-05-31");
   });
   it("starts with the usual comparison of its type", () => {
     expect(["string", "int8", "boolean", "timestamp", "json"].map((type) => choicesFor(type)[0])).toEqual([

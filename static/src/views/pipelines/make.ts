@@ -1,7 +1,8 @@
 /** Creates pipelines. */
 import type { QueryClient } from "@tanstack/preact-query";
-import { api, ask, sendRaw } from "../../api/client";
-import { configQuery, keys } from "../../api/queries";
+import { api, ask } from "../../api/client";
+import { saveTitle } from "../../api/config";
+import { keys } from "../../api/queries";
 
 export const SAMPLE_SLUG = "flights";
 
@@ -18,17 +19,6 @@ export async function makeSample(cache: QueryClient, slug: string): Promise<void
 /** Creates an empty pipeline with a config and an optional title. */
 export async function makeBlank(cache: QueryClient, slug: string, title: string): Promise<void> {
   await ask(api.POST("/api/pipelines", { body: { slug, template: "blank" } }));
-  if (title) await saveTitle(cache, slug, title).catch(() => undefined);
+  if (title) await saveTitle(slug, title).catch(() => undefined);
   void cache.invalidateQueries({ queryKey: keys.pipelines });
-}
-
-async function saveTitle(cache: QueryClient, slug: string, title: string): Promise<void> {
-  const { text, etag } = await cache.fetchQuery(configQuery(slug));
-  const config = JSON.parse(text) as Record<string, unknown>;
-  await sendRaw(`/api/p/${encodeURIComponent(slug)}/config`, {
-    method: "PUT",
-    body: `${JSON.stringify({ ...config, title }, null, 2)}\n`,
-    headers: { "Content-Type": "application/json", ...(etag ? { "If-Match": etag } : {}) },
-  });
-  cache.removeQueries({ queryKey: keys.config(slug) });
 }
