@@ -88,12 +88,12 @@ def cell(value):
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') or text == "" else text
 
 
-def config(steps):
+def config(partitions):
     column = lambda name: {"name": name, "type": TYPES[name]}
     mapping = {
         "table": "t", "files": ["in/*.csv"], "csv": {"null_values": [NULL]},
         "columns": [column(name) for name in TYPES],
-        "partition_by": [{"column": name, "inferable_texts": "keep"} for name in PARTITIONS],
+        "partition_by": [{"column": name, "inferable_texts": "keep"} for name in partitions],
         "publish": ["delta"], "keep_history": "1d",
         "parquet": {"row_group_rows": 1024, "file_text_bytes": 2000, "tail_text_bytes": 1000},
     }
@@ -106,12 +106,12 @@ def config(steps):
 class Lake:
     """The lake, Lakemill, and the rows after each run."""
 
-    def __init__(self, binary, folder, seed):
+    def __init__(self, binary, folder, seed, partitions):
         self.binary, self.folder, self.rng = binary, pathlib.Path(folder), random.Random(seed)
         self.sources, self.versions, self.next = {}, [], 0
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "lake" / "in").mkdir(parents=True)
-        (self.folder / "pipeline.json").write_text(json.dumps(config(0)))
+        (self.folder / "pipeline.json").write_text(json.dumps(config(partitions)))
 
     def change(self):
         names = sorted(self.sources)
@@ -377,7 +377,7 @@ class Report:
         return say
 
 
-def main():
+def arguments(readers):
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", required=True)
     parser.add_argument("--folder", required=True)
@@ -385,17 +385,28 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--older", type=int, default=8, help="older versions to read")
     parser.add_argument("--filters", type=int, default=100, help="values of each column to filter by")
-    parser.add_argument("--readers", default=",".join(READERS))
+    parser.add_argument("--partitions", type=lambda text: text.split(","), default=PARTITIONS, help="columns of table `t`")
+    parser.add_argument("--readers", default=",".join(readers))
     parser.add_argument("--loop", type=int, default=0, help="publishes while readers read")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def older_versions(newest, args):
+    """Some of the versions that Lakemill still keeps (docs/history.md: at most 1,000)."""
+    kept = range(max(0, newest - 999), newest)
+    return sorted(random.Random(args.seed).sample(kept, min(args.older, len(kept))))
+
+
+def main():
+    args = arguments(READERS)
     report = Report()
-    lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args.seed)
+    lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args.seed, args.partitions)
     for _ in range(args.steps):
         lake.change()
         lake.run()
 
     newest = len(lake.versions) - 1
-    older = sorted(random.Random(args.seed).sample(range(newest), min(args.older, newest)))
+    older = older_versions(newest, args)
     readers = []
     for name in args.readers.split(","):
         try:

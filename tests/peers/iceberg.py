@@ -8,24 +8,22 @@ year, month, day and hour. After a third of the changes the config drops a colum
 column again. Exits with 1 and prints each difference if there are any.
 """
 
-import argparse
 import datetime as dt
 import json
 import os
 import pathlib
-import random
 import sys
 import time
 
 import delta
-from delta import PARTITIONS, STORED, TYPES, Reader, Report, check, literal, loop
+from delta import STORED, TYPES, Reader, Report, arguments, check, literal, loop, older_versions
 
 TABLES = {"t": list(TYPES), "plain": STORED, "times": STORED}
 # The column that the config drops temporarily, and those that it widens permanently.
 DROPPED, WIDENED = "b", {"i16": "int64", "f32": "float64", "d9": "decimal(12,2)"}
 
 
-def config(drops, widens):
+def config(drops, widens, partitions):
     def column(name):
         return {"name": name, "type": WIDENED.get(name, TYPES[name]) if widens else TYPES[name]}
 
@@ -37,7 +35,7 @@ def config(drops, widens):
     small = {"row_group_rows": 1024, "file_text_bytes": 2000, "tail_text_bytes": 1000}
     return {"version": 1, "mappings": [
         mapping("t", TABLES["t"], parquet=small,
-                partition_by=[{"column": name, "inferable_texts": "keep"} for name in PARTITIONS]),
+                partition_by=[{"column": name, "inferable_texts": "keep"} for name in partitions]),
         mapping("plain", TABLES["plain"], sort_by=["id"],
                 parquet={"file_text_bytes": 20000, "tail_text_bytes": 5000}),
         mapping("times", TABLES["times"], parquet=small, partition_by=[
@@ -49,16 +47,16 @@ def config(drops, widens):
 class Lake(delta.Lake):
     """The lake of delta.py with other tables, whose config changes twice."""
 
-    def __init__(self, binary, folder, seed, steps):
-        super().__init__(binary, folder, seed)
-        self.steps, self.columns = steps, []
+    def __init__(self, binary, folder, args):
+        super().__init__(binary, folder, args.seed, args.partitions)
+        self.steps, self.partitions, self.columns = args.steps, args.partitions, []
 
     def run(self):
         # The next run writes the next version.
         at = len(self.versions)
         widens = at >= self.steps / 3
         drops = widens and at < self.steps * 2 / 3
-        (self.folder / "pipeline.json").write_text(json.dumps(config(drops, widens)))
+        (self.folder / "pipeline.json").write_text(json.dumps(config(drops, widens, self.partitions)))
         super().run()
         self.columns.append({table: [name for name in names if not (drops and name == DROPPED)]
                              for table, names in TABLES.items()})
@@ -165,28 +163,19 @@ READERS = {reader.name: reader for reader in [PyIceberg, Polars, DuckDb, ClickHo
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--folder", required=True)
-    parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--older", type=int, default=8, help="older snapshots to read")
-    parser.add_argument("--filters", type=int, default=100, help="values of each column to filter by")
-    parser.add_argument("--readers", default=",".join(READERS))
-    parser.add_argument("--loop", type=int, default=0, help="publishes while readers read")
-    args = parser.parse_args()
+    args = arguments(READERS)
     # DuckDB rounds hours before 1970 towards zero; partitions of ClickHouse are days from 1970 to 2149.
     report = Report(
         r"DuckDB times( version \d+)?: filter on tz = datetime\.datetime\(1969,.*: 0 rows, expected \d+",
         r"ClickHouse times( version \d+)?: filter on \w+ = datetime\.(date\(1,|datetime\((1969|2262),).*: 0 rows, expected \d+",
     )
-    lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args.seed, args.steps)
+    lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args)
     for _ in range(args.steps):
         lake.change()
         lake.run()
 
     last = len(lake.versions) - 1
-    older = sorted(random.Random(args.seed).sample(range(last), min(args.older, last)))
+    older = older_versions(last, args)
     readers = []
     for name in args.readers.split(","):
         try:

@@ -146,17 +146,18 @@ class Table:
         every = " UNION ALL ".join(f"SELECT * FROM {self.alone[key]}" for key in version.items())
         shown = next(iter(self.columns))
         for column in self.columns:
-            counts = self.db.execute(f'SELECT "{column}", count(*) FROM ({every}) GROUP BY 1 ORDER BY 2 DESC, hash(1)').fetchall()
+            found = self.db.execute(f'SELECT "{column}", count(*) FROM ({every}) GROUP BY 1 ORDER BY 2 DESC').fetch_arrow_table()
+            counts = list(zip(*(values.to_pylist() for values in found.columns)))
             known = [pair for pair in counts if pair[0] is not None]
             picked = {repr(pair): pair for pair in [*known[:1], *known[len(known) // 2:][:1], *known[-1:]]}
             for value, rows in [*picked.values(), (None, dict(counts).get(None, 0))]:
                 try:
-                    found = len(reader.filtered(self.path(), column, value, number, shown))
+                    got = len(reader.filtered(self.path(), column, value, number, shown))
                 except Exception as error:
                     say(f"filter on {column} = {value!r} fails: {type(error).__name__}: {str(error)[:200]}")
                     break
-                if found != rows:
-                    say(f"filter on {column} = {value!r}: {found} rows, expected {rows}")
+                if got != rows:
+                    say(f"filter on {column} = {value!r}: {got} rows, expected {rows}")
 
 
 def main():
@@ -179,7 +180,7 @@ def main():
             table.change()
             table.publish()
         newest = len(table.versions) - 1
-        older = sorted(random.Random(args.seed).sample(range(newest), min(args.older, newest)))
+        older = delta.older_versions(newest, args)
         for reader in readers.values():
             began = time.monotonic()
             for number in [None, *older]:
