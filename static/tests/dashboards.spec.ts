@@ -116,6 +116,12 @@ test("readers and print see the editor's layout, print has the filters in words,
     };
     expect(await right("canvas")).toBeLessThanOrEqual((await right(".dash-panel-body")) + 1);
   }
+  // Layers of a chart lie upon each other, and the panel ends below them.
+  const layers = await panel(page, "heatmap")
+    .locator("canvas")
+    .evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().top)));
+  expect(new Set(layers).size).toBe(1);
+  await expect(panel(page, "table").getByText(/^\d+ rows? in all$/)).toBeVisible();
 });
 
 test("on a phone the head scrolls away, and tables show that they scroll sideways", async ({ page, api }) => {
