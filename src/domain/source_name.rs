@@ -1,4 +1,4 @@
-//! Endings of source files: CSVs that trigger runs, and compressions.
+//! Endings of source files: CSVs, other delimited text, and compressions.
 
 /// A compression of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,17 +11,29 @@ pub enum SourceCompression {
 pub const COMPRESSIONS: [(&str, SourceCompression); 2] =
     [(".gz", SourceCompression::Gzip), (".zst", SourceCompression::Zstd)];
 
-/// Endings of CSVs in the lake; a file with one triggers a run. The first is the contract's.
+/// Endings of CSVs in the lake; an event about a file with one triggers a run. The first is the contract's.
 pub const CSV_ENDINGS: [&str; 3] = [".csv", ".csv.gz", ".csv.zst"];
+
+/// Endings of delimited text.
+pub const TEXT_ENDINGS: [&str; 6] = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
 
 /// The compression of an object by its key, ignoring case.
 pub fn compression(key: &str) -> Option<SourceCompression> {
     COMPRESSIONS.into_iter().find(|(ending, _)| ends_with(key, ending)).map(|(_, compression)| compression)
 }
 
-/// Whether a key of the lake is that of a CSV, which triggers its pipeline, ignoring case.
+/// Whether a key of the lake is that of a CSV, ignoring case.
 pub fn is_csv(key: &str) -> bool {
     CSV_ENDINGS.iter().any(|ending| ends_with(key, ending))
+}
+
+/// Whether a file of this key may be delimited text, also compressed: by its ending, ignoring case, or without one. Its
+/// upload triggers a run.
+pub fn is_text(key: &str) -> bool {
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    let packed = COMPRESSIONS.iter().find(|(ending, _)| ends_with(name, ending));
+    let plain = packed.map_or(name, |(ending, _)| &name[..name.len() - ending.len()]);
+    !plain.is_empty() && (!plain.contains('.') || TEXT_ENDINGS.iter().any(|ending| ends_with(plain, ending)))
 }
 
 fn ends_with(key: &str, ending: &str) -> bool {
@@ -31,6 +43,16 @@ fn ends_with(key: &str, ending: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_recognized_by_their_extension() {
+        for text in ["a.csv", "a/b.TXT", "a.tsv.gz", "a.Dat.ZST", ".psv", "\u{e9}.tab", "a.b/report", "report.gz"] {
+            assert!(is_text(text), "{text}");
+        }
+        for other in ["a.txt.bak", "a.pdf", "", "a/", ".gz", "\u{e9}.md"] {
+            assert!(!is_text(other), "{other}");
+        }
+    }
 
     #[test]
     fn csvs_are_recognized_by_their_extension() {

@@ -10,7 +10,7 @@ use crate::domain::digest::sha256_hex;
 use crate::domain::job::ChangedKeys;
 use crate::domain::layout::{check_stored_key, has_empty_segment, split_key};
 use crate::domain::name::Slug;
-use crate::domain::source_name::is_csv;
+use crate::domain::source_name::is_text;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::ports::store::{Bucket, ObjectMeta};
@@ -103,7 +103,7 @@ pub(super) fn verify_stored(lake: &LakeService, key: &str) -> Result<(), ApiErro
     Err(ApiError::new(ErrorCode::PreconditionFailed, message))
 }
 
-/// CSVs that are created or deleted, and whose pipelines are to be notified.
+/// Sources that are created or deleted, and whose pipelines are to be notified.
 pub(super) struct Announcement<'a> {
     kv: &'a dyn Kv,
     changes: Vec<(Slug, ChangedKeys)>,
@@ -116,7 +116,7 @@ impl<'a> Announcement<'a> {
     /// `kv_unavailable`.
     pub(super) fn of(lake: &'a LakeService, keys: &[&str]) -> Result<Self, ApiError> {
         let mut changes = BTreeMap::new();
-        for (pipeline, key) in keys.iter().filter(|key| is_csv(key)).filter_map(|key| split_key(key)) {
+        for (pipeline, key) in keys.iter().filter(|key| is_text(key)).filter_map(|key| split_key(key)) {
             changes.entry(pipeline).or_insert_with(ChangedKeys::none).insert(key);
         }
         if !changes.is_empty() {

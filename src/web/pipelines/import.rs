@@ -16,7 +16,7 @@ use super::service::Pipelines;
 use super::unpack::{Unpacking, check_keys};
 use super::upload::{Upload, receive};
 use crate::domain::name::Slug;
-use crate::domain::source_name::is_csv;
+use crate::domain::source_name::is_text;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::Bucket;
 use crate::runtime::failpoint::reach;
@@ -147,7 +147,7 @@ impl Import<'_> {
     /// Extends the debounce window, since the files are new here though the tables contain them.
     fn finish(&self, locked: &LockedPipeline) -> Result<(), ApiError> {
         let slug = locked.slug();
-        if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_csv(&object.key)) {
+        if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_text(&object.key)) {
             extend_window(&*self.pipelines.kv, slug)?;
         }
         marker::remove(&self.pipelines.store, locked)

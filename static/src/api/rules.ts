@@ -49,11 +49,21 @@ export const COLUMN_TYPES = [
   "json",
 ] as const;
 
-/** Endings of CSVs, which start runs. */
+/** Endings of CSVs. */
 export const CSV_ENDINGS = [
   ".csv",
   ".csv.gz",
   ".csv.zst",
+] as const;
+
+/** Endings of delimited text. */
+export const TEXT_ENDINGS = [
+  ".csv",
+  ".tsv",
+  ".tab",
+  ".txt",
+  ".psv",
+  ".dat",
 ] as const;
 
 /** Endings of compressed sources. */

@@ -51,8 +51,8 @@ it("a table's columns are summarized by one statement", () => {
     profile("note", "string", 90_000),
   ];
   expect(summarySql("sales", profiles)).toBe(
-    "SELECT count(amount), map_keys(histogram(CAST(least(19, greatest(0, floor((CAST(amount AS DOUBLE) - 0) / 0.5))) AS INTEGER))), " +
-      "map_values(histogram(CAST(least(19, greatest(0, floor((CAST(amount AS DOUBLE) - 0) / 0.5))) AS INTEGER))), " +
+    "SELECT count(amount), map_keys(histogram(CAST(least(19, greatest(0, floor((CAST(amount AS DOUBLE) - 0) / 0.5))) AS INTEGER)) FILTER (WHERE amount IS NOT NULL)), " +
+      "map_values(histogram(CAST(least(19, greatest(0, floor((CAST(amount AS DOUBLE) - 0) / 0.5))) AS INTEGER)) FILTER (WHERE amount IS NOT NULL)), " +
       "count(shop), map_keys(histogram(CAST(shop AS VARCHAR))), map_values(histogram(CAST(shop AS VARCHAR))), count(note), NULL, NULL FROM sales",
   );
   const [amount, shop, note] = summariesOf(

@@ -102,7 +102,8 @@ function expressions({ name, type, distinct, min, max }: Profile["columns"][numb
   if (scale && min !== undefined) {
     const value = familyOf(type) === "time" ? timeOf(own, type) : `CAST(${own} AS DOUBLE)`;
     const at = `floor((${value} - ${min}) / ${scale.width})`;
-    const bin = `histogram(CAST(least(${scale.count - 1}, greatest(0, ${at})) AS INTEGER))`;
+    // `greatest` would take a null for 0.
+    const bin = `histogram(CAST(least(${scale.count - 1}, greatest(0, ${at})) AS INTEGER)) FILTER (WHERE ${own} IS NOT NULL)`;
     return [counted, `map_keys(${bin})`, `map_values(${bin})`];
   }
   if (distinct > 0 && distinct <= COUNTED_MAX)

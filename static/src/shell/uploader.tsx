@@ -22,7 +22,6 @@ import { nextRunText } from "../uploads/outcome";
 import { csvOf, sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, uploadKeyOf } from "../uploads/upload-key";
 import { partsToUpload, sendParts, type KeyedPart } from "../uploads/send";
-import { isCsv } from "../uploads/source-names";
 import { defaultChoice, matchesOf, resolved, type Choice, type Match, type Resolved } from "../uploads/stored";
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
@@ -364,7 +363,7 @@ function UploadDestination({
     <>
       <p class="secondary">
         Uploads to <code>{folder}</code>, where {table.name} reads {files.length === 1 ? "it" : "them"}.{" "}
-        {nextRunText({ paused: isPaused(pauses, slug), autoRun, starts: files.some(({ name }) => isCsv(name)) })}
+        {nextRunText({ paused: isPaused(pauses, slug), autoRun })}
       </p>
       {children}
       {unread.length > 0 && (

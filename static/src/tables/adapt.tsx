@@ -194,6 +194,7 @@ function Comparison(props: ComparisonProps) {
   const samples = keys.map((key) => ({ name: nameOf(key) }));
   const now = checkedOf(samples, before.previews);
   const filesOfTable = stored ? stored.sources + stored.pending.count : keys.length;
+  const uncompared = Math.max(unlisted, filesOfTable - keys.length);
   const changes = useMemo(() => {
     if (!now) return undefined;
     const wanted = { wanted: columns, ignored };
@@ -280,7 +281,7 @@ function Comparison(props: ComparisonProps) {
       <div class="stack">
         <p class="secondary">
           {counted(keys.length, "file")} compared with the config: {keys.map(nameOf).join(", ")}
-          {unlisted > 0 && `; ${counted(unlisted, "other file")} not`}.
+          {uncompared > 0 && `; ${counted(uncompared, "other file")} not`}.
         </p>
         {inferred?.files_failed.map(({ key, message }) => (
           <Note key={key} tone="bad">
@@ -321,7 +322,7 @@ function Comparison(props: ComparisonProps) {
             </Note>
           )}
           {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
-            <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
+            <p class="secondary">{readable(checked, after.whole && uncompared === 0)}</p>
           )}
           {checked && now && checked.rejected > now.rejected && (
             <Note tone="bad">
@@ -336,8 +337,8 @@ function Comparison(props: ComparisonProps) {
           )}
           {tooMany && (
             <Note tone="warn">
-              {counted(tooMany.rejected, "row")} of {count(tooMany.read)} of the table would be rejected, more than
-              allowed, so a run would fail.
+              {count(tooMany.rejected)} of {counted(tooMany.read, "row")} would be rejected, more than allowed, so a run
+              would fail.
             </Note>
           )}
           {checked && checked.rejected > 0 && <RejectedRows checked={checked} />}

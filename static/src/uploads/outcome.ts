@@ -1,10 +1,8 @@
 /** Outcome of uploaded files, by the status of their pipeline and the run that loaded them. */
 import type { Job, PipelineStatus, SourceResult } from "../api/types";
-import { CSV_ENDINGS } from "../api/rules";
 import { count, counted } from "../format/number";
 import { matcher } from "./globs";
 import { namesOf } from "./keys";
-import { isCsv } from "./source-names";
 
 export type Tone = "ok" | "run" | "warn" | "bad";
 
@@ -71,19 +69,10 @@ function loaded(runs: readonly Job[], keys: readonly string[]): Outcome | undefi
   return { tone: "warn", text, rejected: { table, source } };
 }
 
-/** When uploaded files are loaded. `starts`: some of them have names that start runs. */
-export function nextRunText({
-  paused,
-  autoRun,
-  starts,
-}: {
-  paused: boolean;
-  autoRun: boolean;
-  starts: boolean;
-}): string {
+/** When uploaded files are loaded. */
+export function nextRunText({ paused, autoRun }: { paused: boolean; autoRun: boolean }): string {
   if (paused) return "Runs are paused: the files are loaded after you resume them.";
   if (!autoRun) return "Then run the pipeline; automatic runs are off.";
-  if (!starts) return `Then run the pipeline; only ${CSV_ENDINGS.join(", ")} files start runs.`;
   return "A run starts 5 seconds after the last upload.";
 }
 
@@ -126,7 +115,6 @@ function outcomeOfStored({ status, keys, autoRun, paused = false, runs = [] }: F
     };
   if (paused) return { tone: "warn", text: `Runs are paused: ${names} will be loaded after you resume them.` };
   if (!active && !autoRun) return { tone: "run", text: `Run the pipeline to load ${names}; automatic runs are off.` };
-  if (!active && !keys.some(isCsv)) return { tone: "run", text: `Waiting for the next run to load ${names}.` };
   return { tone: "run", text: `Loading into ${names}…` };
 }
 

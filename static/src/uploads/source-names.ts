@@ -1,10 +1,7 @@
 /** Names of CSVs and their endings. */
-import { COMPRESSION_ENDINGS, CSV_ENDINGS } from "../api/rules";
+import { COMPRESSION_ENDINGS, TEXT_ENDINGS } from "../api/rules";
 
 export type Compression = (typeof COMPRESSION_ENDINGS)[number];
-
-/** Endings of delimited text that the UI accepts; only `.csv` starts runs. */
-const TEXT_ENDINGS = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
 
 const oneOf = (endings: readonly string[]): string => `(?:${endings.join("|").replaceAll(".", "\\.")})`;
 const TEXT = oneOf(TEXT_ENDINGS);
@@ -12,15 +9,11 @@ const COMPRESSION = oneOf(COMPRESSION_ENDINGS);
 const COMPRESSED = new RegExp(`${COMPRESSION}$`, "i");
 const SOURCE = new RegExp(`(?:^[^.]+|${TEXT})${COMPRESSION}?$`, "i");
 const SOURCE_ENDING = new RegExp(`(?:${TEXT})?${COMPRESSION}?$`, "i");
-const STARTS_RUNS = new RegExp(`${oneOf(CSV_ENDINGS)}$`, "i");
 
 /** Value of `accept` of a file chooser. */
 export const ACCEPTED = [...TEXT_ENDINGS, ...COMPRESSION_ENDINGS, ".zip", ".xlsx", "text/csv"].join(",");
 
-/** Whether a new file with this key starts a run. */
-export const isCsv = (key: string): boolean => STARTS_RUNS.test(key);
-
-/** Whether the UI takes a file of this name for delimited text: also one without an ending. */
+/** Whether a file of this name may be delimited text, so that its upload starts a run: also one without an ending. */
 export const isSource = (name: string): boolean => SOURCE.test(name);
 
 export function compressionOf(name: string): Compression | undefined {

@@ -61,7 +61,7 @@ export const stagedGlob = ({ slug, key }: Pick<Staged, "slug" | "key">): string 
   exactGlob(key.slice(`pipelines/${slug}/`.length));
 
 /** Maximum number of files of which each is sampled, if their samples together are within the limit. */
-const FILES_MAX = 10;
+const FILES_MAX = 16;
 const FILES_BYTES_MAX = 32 << 20;
 /** Number of files sampled otherwise: the first, the last, and others in between. */
 const SPREAD_FILES = 4;

@@ -12,7 +12,7 @@ use lakemill::domain::limits::{COLUMN_NAME_BYTES_MAX, KEY_BYTES_MAX, UPLOAD_BYTE
 use lakemill::domain::name::{Slug, TableName};
 use lakemill::domain::partition::{self, NULL_VALUE};
 use lakemill::domain::pipeline::types::DataType;
-use lakemill::domain::source_name::{COMPRESSIONS, CSV_ENDINGS};
+use lakemill::domain::source_name::{COMPRESSIONS, CSV_ENDINGS, TEXT_ENDINGS};
 use serde_json::Value;
 
 use super::markdown::root;
@@ -89,7 +89,8 @@ fn rules() -> String {
         ("A table name.", "TABLE_NAME", format!("/^[{table_first}][{table_others}]{{0,{}}}$/", table_length - 1)),
         ("The longest column name, in bytes.", "COLUMN_NAME_BYTES_MAX", COLUMN_NAME_BYTES_MAX.to_string()),
         ("Types of columns without parameters.", "COLUMN_TYPES", list(parameterless)),
-        ("Endings of CSVs, which start runs.", "CSV_ENDINGS", list(CSV_ENDINGS)),
+        ("Endings of CSVs.", "CSV_ENDINGS", list(CSV_ENDINGS)),
+        ("Endings of delimited text.", "TEXT_ENDINGS", list(TEXT_ENDINGS)),
         ("Endings of compressed sources.", "COMPRESSION_ENDINGS", list(COMPRESSIONS.map(|(ending, _)| ending))),
         ("Stands for null in partition paths.", "PARTITION_NULL", format!("{NULL_VALUE:?}")),
         ("Characters that partition paths escape.", "PARTITION_ESCAPED", format!("/[{escaped}]/g")),

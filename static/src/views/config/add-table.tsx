@@ -12,7 +12,7 @@ import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { mappingHeads } from "./effect";
 import { matcher } from "../../uploads/globs";
-import { isCsv } from "../../uploads/source-names";
+import { isSource } from "../../uploads/source-names";
 import { filesQuery, prefixOf, type PipelineFile } from "./service";
 
 const SHOWN_MAX = 200;
@@ -129,7 +129,7 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
     [config],
   );
   const readBy = (name: string) => readers.find(({ is }) => is(name))?.table;
-  const wanted = (files.data?.files ?? []).filter(({ name }) => isCsv(name) && name.includes(filter));
+  const wanted = (files.data?.files ?? []).filter(({ name }) => isSource(name) && name.includes(filter));
   wanted.sort((a, b) => Number(readBy(a.name) !== undefined) - Number(readBy(b.name) !== undefined));
 
   const propose = async (file: PipelineFile) => {
@@ -169,7 +169,7 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
         <Failed title="Couldn't load the files" error={files.error} onRetry={() => void files.refetch()} />
       ) : !files.data ? (
         <Skeleton lines={6} />
-      ) : files.data.files.every(({ name }) => !isCsv(name)) ? (
+      ) : files.data.files.every(({ name }) => !isSource(name)) ? (
         <Empty
           title="No CSVs in this pipeline's folder yet"
           actions={<Link href={`~${routes.lake(prefixOf(slug))}`}>Upload CSVs</Link>}

@@ -4,7 +4,8 @@ import { Link } from "wouter-preact";
 import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
 import { routes } from "../../browser/routes";
-import { isCsv } from "../../uploads/source-names";
+import { nameOf } from "../../uploads/keys";
+import { isSource } from "../../uploads/source-names";
 import { only, withRange, withStep, withToggled, type Selection } from "./selection";
 import type { Entry } from "../../uploads/entries";
 import { FileState } from "./state";
@@ -156,7 +157,7 @@ interface RowProps {
 
 function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, onToggle }: RowProps) {
   const folder = entry.kind === "folder";
-  const Icon = folder ? Folder : isCsv(entry.key) ? FileSpreadsheet : FileIcon;
+  const Icon = folder ? Folder : isSource(nameOf(entry.key)) ? FileSpreadsheet : FileIcon;
   const href = folder ? routes.lake(entry.key) : routes.lake(prefix, { file: entry.key });
   return (
     <div

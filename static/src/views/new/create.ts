@@ -14,7 +14,7 @@ import { uploads } from "../../uploads";
 import { exactGlob } from "../../uploads/globs";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { sendParts, type KeyedPart } from "../../uploads/send";
-import { isCsv, variantsOf } from "../../uploads/source-names";
+import { isSource, variantsOf } from "../../uploads/source-names";
 import type { Batch } from "../../uploads/queue";
 import { configOf } from "./draft";
 import type { Source } from "../../uploads/staging";
@@ -167,7 +167,7 @@ export class PipelineCreation {
   private async run({ slug, parts, existing, lakeKey }: Plan): Promise<void> {
     // A file that was there already starts nothing.
     const startsAutomatically =
-      lakeKey === undefined ? parts.some(({ key }) => isCsv(key)) : !existing && isCsv(lakeKey);
+      lakeKey === undefined ? parts.some(({ key }) => isSource(nameOf(key))) : !existing && isSource(nameOf(lakeKey));
     if (!startsAutomatically || this.asked) await this.ask(slug);
     for (let idle = 0; ; await waited(POLL_MS)) {
       const [due, newest] = await pollState(slug);

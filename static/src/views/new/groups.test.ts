@@ -37,6 +37,10 @@ describe("several files", () => {
     expect(new Set(formats).size).toBe(4);
     expect(formats[0]).toBe(formats[4]);
   });
+  it("is one whose columns are in another order", async () => {
+    const groups = await groupsOf([file("a.csv", "id,date,sum\n1,2,3\n"), file("b.csv", "date;sum;id\n1;2;3\n")]);
+    expect(groups.map((group) => group.files.map(({ name }) => name))).toEqual([["a.csv", "b.csv"]]);
+  });
   it("without headers and with other delimiters become two groups", async () => {
     const groups = await groupsOf([file("a.csv", "1,2\n3,4\n"), file("b.csv", "1;2\n3;4\n")]);
     expect(groups).toHaveLength(2);
@@ -48,6 +52,9 @@ describe("several files", () => {
   });
   it("name the table by their common prefix", () => {
     const named = (...names: string[]) => commonStem(names.map((name) => ({ name })));
+    expect(named("rentals north 2026-01.csv", "South_rentals_01.txt", "west-202601.csv", "rentals-east.csv")).toBe(
+      "rentals",
+    );
     expect(named("sales_q1.csv", "sales_q2.csv")).toBe("sales");
     expect(named("orders-2024-01.csv", "orders-2024-02.csv.gz")).toBe("orders");
     expect(named("a.csv", "b.csv")).toBe("a");

@@ -11,9 +11,12 @@ export interface Group {
   formats: ReadonlyMap<File, string>;
 }
 
+const sortedText = (names: readonly string[]): string => [...names].sort().join("\u001f");
+
 function isSameShape(one: FileHead, other: FileHead): boolean {
   if (one.width !== other.width) return false;
-  if (one.header && other.header) return one.header.join("\u001f") === other.header.join("\u001f");
+  // Columns are read by their names, in any order.
+  if (one.header && other.header) return sortedText(one.header) === sortedText(other.header);
   return one.header === other.header && one.delimiter === other.delimiter;
 }
 
@@ -87,13 +90,15 @@ export function commonStem(files: readonly { name: string }[]): string {
     .slice(0, end)
     .replace(/[\d\W_]*$/u, "")
     .replace(/[\s_.-]+(part|q|kw|week|month|year)$/i, "");
-  return common.length >= 2 ? common : (seriesOfMost(files) ?? first);
+  if (common.length >= 2) return common;
+  const series = files.map(({ name }) => seriesOf(name));
+  return ofMost(series.map((one) => [one])) ?? ofMost(series.map((one) => one.split(" "))) ?? first;
 }
 
-/** The series that more than half of the files belong to. */
-function seriesOfMost(files: readonly { name: string }[]): string | undefined {
+/** What more than half of the lists have. */
+function ofMost(lists: readonly (readonly string[])[]): string | undefined {
   const counts = new Map<string, number>();
-  for (const series of files.map(({ name }) => seriesOf(name))) counts.set(series, (counts.get(series) ?? 0) + 1);
+  for (const one of lists.flatMap((list) => [...new Set(list)])) counts.set(one, (counts.get(one) ?? 0) + 1);
   const [most] = [...counts].sort(([, one], [, other]) => other - one);
-  return most && most[0].length >= 2 && most[1] * 2 > files.length ? most[0] : undefined;
+  return most && most[0].length >= 2 && most[1] * 2 > lists.length ? most[0] : undefined;
 }

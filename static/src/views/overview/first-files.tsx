@@ -13,7 +13,7 @@ export function FirstFiles({ slug }: { slug: string }) {
   const { data: listed } = useQuery(pipelinesQuery());
   const { data: pauses } = useQuery(pausesQuery());
   const autoRun = listed?.pipelines.find((one) => one.slug === slug)?.auto_run !== false;
-  const next = nextRunText({ paused: isPaused(pauses, slug), autoRun, starts: true });
+  const next = nextRunText({ paused: isPaused(pauses, slug), autoRun });
   return (
     <Section title="Add data">
       <ul class="overview-ways">

@@ -59,15 +59,15 @@ fn move_interrupted_before_deletion_can_be_resumed() {
 }
 
 #[test]
-fn only_moving_a_csv_into_a_pipeline_extends_its_window() {
+fn only_moving_a_source_into_a_pipeline_extends_its_window() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
-        for name in ["a.csv", "b.txt", "c.csv"] {
+        for name in ["a.csv", "b.pdf", "c.csv"] {
             put(&site, name, b"a\n");
         }
-        transfer(&browser, "b.txt", "pipelines/trips/b.txt").ok();
+        transfer(&browser, "b.pdf", "pipelines/trips/b.pdf").ok();
         transfer(&browser, "c.csv", "elsewhere/c.csv").ok();
         assert_eq!(site.kv.counts().unwrap().windows, 0);
         transfer(&browser, "a.csv", "pipelines/trips/in/A.CSV").ok();
@@ -85,13 +85,13 @@ fn requests_name_the_keys_that_they_create_and_remove() {
         let site = Site::new(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
-        for name in ["moved.csv", "deleted.csv", "gone.csv", "readme.txt"] {
+        for name in ["moved.csv", "deleted.csv", "gone.csv", "readme.md"] {
             put(&site, &format!("pipelines/trips/in/{name}"), b"a\n");
         }
         upload(&browser, "pipelines/trips/in/new.csv", b"a\n").ok();
         transfer(&browser, "pipelines/trips/in/moved.csv", "pipelines/other/to.csv").ok();
         transfer(&browser, "pipelines/trips/in/gone.csv", "elsewhere.csv").ok();
-        for name in ["deleted.csv", "readme.txt"] {
+        for name in ["deleted.csv", "readme.md"] {
             browser.delete(&format!("/api/lake?key=pipelines/trips/in/{name}")).ok();
         }
         for (pipeline, expected) in
