@@ -71,6 +71,10 @@ pub const SORT_COLUMNS_MAX: usize = 32;
 pub const CHECKS_MAX: usize = 256;
 /// Longest SQL expression in a config, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 16_384;
+/// Longest pattern or text of `from_path`, in bytes.
+pub const PATH_PATTERN_BYTES_MAX: usize = 256;
+/// Most texts of `from_path`.
+pub const PATH_TEXTS_MAX: usize = 1_000;
 /// Longest escaped partition segment (`<col>=<value>`), in bytes: the limit of common file systems for one name.
 pub const PARTITION_SEGMENT_BYTES_MAX: usize = 255;
 /// Longest SQL statement of a query, in bytes.

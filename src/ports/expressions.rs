@@ -86,7 +86,9 @@ pub fn expression_set(mapping: &Mapping) -> ExpressionSet {
         let name = column.name.to_string();
         match &column.source {
             ColumnSource::Expr(sql) => computed.push(Computed { name, ty: column.ty, sql: sql.clone() }),
-            ColumnSource::Header(_) | ColumnSource::Position(_) => inputs.push((name, column.ty)),
+            ColumnSource::Header(_) | ColumnSource::Position(_) | ColumnSource::Path(_) => {
+                inputs.push((name, column.ty))
+            }
         }
     }
     let asserts = mapping.checks.iter().map(|check| &check.assert);

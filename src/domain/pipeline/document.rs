@@ -291,7 +291,7 @@ pub struct ColumnDocument {
     pub name: String,
     /// Where its values come from: a name in the header, a list of names of which the first that the header has is
     /// taken, or, where there is no header, a position counted from 0. Names are compared without regard to case.
-    /// Default: its own name; where there is no header, its own position among the columns that have no `expr`.
+    /// Default: its own name; where there is no header, its own position among the columns without `expr` and `from_path`.
     pub from: Option<FromDocument>,
     /// Its type: `boolean`, `int8` to `int64`, `uint8` to `uint64`, `float32`, `float64`, `decimal(p,s)` with
     /// 1 ≤ p ≤ 38 and 0 ≤ s ≤ p, `string`, `date`, `time`, `timestamp` (microseconds, no zone), `timestamptz` (UTC),
@@ -302,8 +302,12 @@ pub struct ColumnDocument {
         extend("examples" = type_examples())
     )]
     pub ty: String,
-    /// SQL that computes it from the columns before it, one row at a time; excludes `from`, `formats`, `number_format` and
-    /// `timezone`.
+    /// A part of the path of the CSV, instead of `from`: a pattern in which `{}` is the value and `*` any text, or a list of
+    /// texts, of which the longest that the path contains is the value. The path is relative to the pipeline's folder and
+    /// without the file's ending; a pattern without `/` is that of the file's name. Case doesn't matter.
+    pub from_path: Option<FromPathDocument>,
+    /// SQL that computes it from the columns before it, one row at a time; excludes `from`, `from_path`, `formats`,
+    /// `number_format` and `timezone`.
     #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["CASE WHEN fare < 10 THEN 'low' ELSE 'high' END"]))]
     pub expr: Option<String>,
     /// Patterns of dates and times: strftime as the chrono library has it (`%.f`: a fraction of any
@@ -331,6 +335,7 @@ impl Default for ColumnDocument {
             name: String::new(),
             from: None,
             ty: String::new(),
+            from_path: None,
             expr: None,
             formats: Vec::new(),
             number_format: None,
@@ -372,6 +377,29 @@ pub enum FromDocument {
     Names(#[schemars(length(min = 1, max = ALIASES_MAX))] Vec<String>),
     /// A position, counted from 0.
     Position(#[schemars(range(max = SOURCE_POSITION_MAX))] u64),
+}
+
+/// What a column takes from the path of a CSV.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FromPathDocument {
+    /// A pattern with one `{}`.
+    Pattern(
+        #[schemars(length(min = 2, max = PATH_PATTERN_BYTES_MAX), extend("examples" = ["sales_{}", "region={}/*"]))]
+        String,
+    ),
+    /// The values.
+    OneOf(
+        #[schemars(length(min = 1, max = PATH_TEXTS_MAX), inner(length(min = 1, max = PATH_PATTERN_BYTES_MAX)))]
+        Vec<String>,
+    ),
+}
+
+impl ColumnDocument {
+    /// Whether its values are read from the records of the files.
+    pub fn is_read(&self) -> bool {
+        self.expr.is_none() && self.from_path.is_none()
+    }
 }
 
 /// Something that must be true of every row.

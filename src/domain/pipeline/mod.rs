@@ -7,6 +7,7 @@ mod choices;
 pub mod document;
 pub mod globs;
 pub mod named_format;
+mod path_part;
 pub mod readers;
 pub mod renames;
 pub mod types;
@@ -21,6 +22,7 @@ use super::name::{ColumnName, TableName};
 use super::table_log::cuts::CutTargets;
 use super::zones::Zone;
 use globs::SourceGlobs;
+pub use path_part::{PathPart, PathPattern};
 use types::DataType;
 
 /// A checked PipelineConfig.
@@ -294,6 +296,8 @@ pub enum ColumnSource {
     Header(Vec<String>),
     /// 0-based, where there is no header.
     Position(usize),
+    /// The same for all rows of a file: a part of its path.
+    Path(PathPart),
     /// Scalar SQL over the columns before it.
     Expr(String),
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a row has at most one outcome, the first; rejects are in source order.
 
+use std::borrow::Cow;
+
 use arrow::array::BooleanArray;
 
 use super::error::ConvertError;
@@ -98,6 +100,33 @@ impl<'a> RowOutcomes<'a> {
         field: Option<FieldRange>,
         span: RowSpan,
     ) -> Result<(), ConvertError> {
+        self.reject_value(column, fault, span, |own| {
+            let field = field.filter(|f| !f.is_absent())?;
+            Some(cell_text(&own.chunk.text, field, own.format.csv))
+        })
+    }
+
+    /// The same for a value that the source's path has.
+    ///
+    /// # Errors
+    /// As of [`Self::reject_cell`].
+    pub(super) fn reject_path_value(
+        &mut self,
+        column: usize,
+        fault: &CellFault,
+        value: &str,
+        span: RowSpan,
+    ) -> Result<(), ConvertError> {
+        self.reject_value(column, fault, span, |_| Some(value.as_bytes().into()))
+    }
+
+    fn reject_value<'v>(
+        &mut self,
+        column: usize,
+        fault: &CellFault,
+        span: RowSpan,
+        value: impl FnOnce(&Self) -> Option<Cow<'v, [u8]>>,
+    ) -> Result<(), ConvertError> {
         let rule = &self.format.columns[column];
         let null_refused = fault.reason == RejectReason::NullNotAllowed;
         if rule.on_error == OnError::Null && !null_refused && rule.nullable {
@@ -106,7 +135,7 @@ impl<'a> RowOutcomes<'a> {
         if self.is_excluded(fault.row) {
             return Ok(());
         }
-        let value = field.filter(|f| !f.is_absent()).map(|f| cell_text(&self.chunk.text, f, self.format.csv));
+        let value = value(self);
         let message = fault.message(rule, value.as_deref().unwrap_or_default());
         if rule.on_error == OnError::Fail {
             return Err(self.row_failed(span.start as usize, Some(column), &message));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::datatypes::SchemaRef;
 
 use super::error::{ConvertError, internal};
@@ -18,7 +18,7 @@ use crate::domain::reject::{Reject, RejectReason};
 use crate::engine::cells::{CellFault, ColumnBuilder};
 use crate::engine::read::index::Indexer;
 use crate::engine::read::reader::Chunk;
-use crate::engine::read::record_index::RecordIndex;
+use crate::engine::read::record_index::{FieldRange, RecordIndex};
 use crate::ports::Expressions;
 use crate::ports::arrow_types::mapping_schema;
 use crate::ports::expressions::{EvaluationCrashed, EvaluationError, Evaluator, ExpressionId, expression_set};
@@ -185,7 +185,20 @@ impl<'a> ChunkConverter<'a> {
                 spans.reserve_exact((spans.len() as f64 * blocks) as usize);
             }
         }
-        Ok((self.builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), spans))
+        let mut columns: Vec<_> = self.builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect();
+        let format = self.mapping.format_at(self.variant);
+        for (at, value) in &layout.path_values {
+            let (one, fault) = parsed(&format.columns[*at], csv, value.as_deref());
+            if let Some((mut fault, value)) = fault.zip(value.as_deref()) {
+                for (row, span) in spans.iter().enumerate() {
+                    fault.row = row;
+                    outcomes.reject_path_value(*at, &fault, value, *span)?;
+                }
+            }
+            let rows = UInt32Array::from_value(0, spans.len());
+            columns[*at] = Some(arrow::compute::take(&one, &rows, None).map_err(internal)?);
+        }
+        Ok((columns, spans))
     }
 
     /// Drops excluded rows, computes the `expr` columns, and applies `where` and the checks.
@@ -332,8 +345,23 @@ fn builders(format: SourceFormat<'_>) -> Vec<Option<ColumnBuilder>> {
 fn builder(column: &Column, dialect: &Dialect) -> Option<ColumnBuilder> {
     match column.source {
         ColumnSource::Header(_) | ColumnSource::Position(_) => Some(ColumnBuilder::new(column, dialect)),
-        ColumnSource::Expr(_) => None,
+        ColumnSource::Path(_) | ColumnSource::Expr(_) => None,
     }
+}
+
+/// A value as a cell of `column`; `None` is null.
+fn parsed(column: &Column, dialect: &Dialect, value: Option<&str>) -> (ArrayRef, Option<CellFault>) {
+    let text = value.unwrap_or_default();
+    let index = RecordIndex {
+        fields: vec![FieldRange::new(0, text.len(), true, false)],
+        records: vec![(0, text.len() as u32)],
+        width: 1,
+        ..RecordIndex::default()
+    };
+    let mut builder = ColumnBuilder::new(column, dialect);
+    let mut faults = Vec::new();
+    builder.append(text.as_bytes(), &index, value.map(|_| 0), &mut faults);
+    (builder.finish(), faults.pop())
 }
 
 type Columns = Vec<Option<ArrayRef>>;
@@ -397,7 +425,7 @@ fn described(mapping: &Mapping, id: ExpressionId) -> (String, Option<&str>) {
         ExpressionId::Computed(nth) => {
             let computed = mapping.columns.iter().filter_map(|column| match &column.source {
                 ColumnSource::Expr(sql) => Some((format!("column `{}`", column.name), Some(sql.as_str()))),
-                ColumnSource::Header(_) | ColumnSource::Position(_) => None,
+                ColumnSource::Header(_) | ColumnSource::Position(_) | ColumnSource::Path(_) => None,
             });
             computed.into_iter().nth(nth).unwrap_or_else(|| ("a column".to_owned(), None))
         }

@@ -20,6 +20,8 @@ pub(super) struct SourceLayout {
     pub width: usize,
     /// The first columns of the header that could be added to the mapping.
     pub extra: Vec<String>,
+    /// The columns that take their value from the source's path, and the value.
+    pub path_values: Vec<(usize, Option<String>)>,
 }
 
 /// Matches the header of `source`, or the positions without one, against the mapping. `is_empty`: the source has no
@@ -35,19 +37,46 @@ pub(super) fn resolve(
     width: usize,
     is_empty: bool,
 ) -> Result<SourceLayout, RunError> {
-    match header {
+    let path_values = path_values(mapping, format, source)?;
+    let layout = match header {
         Some(_) if is_empty => match mapping.empty_files {
-            EmptyFiles::Load => Ok(SourceLayout {
+            EmptyFiles::Load => SourceLayout {
                 variant: format.variant,
                 positions: vec![None; mapping.columns.len()],
                 width: 0,
                 extra: Vec::new(),
-            }),
-            EmptyFiles::Fail => Err(empty(mapping, source)),
+                path_values: Vec::new(),
+            },
+            EmptyFiles::Fail => return Err(empty(mapping, source)),
         },
-        Some(cells) => by_name(mapping, format, source, cells),
-        None => by_position(mapping, format, source, width),
+        Some(cells) => by_name(mapping, format, source, cells)?,
+        None => by_position(mapping, format, source, width)?,
+    };
+    Ok(SourceLayout { path_values, ..layout })
+}
+
+/// The values that columns take from the path of `source`.
+fn path_values(
+    mapping: &Mapping,
+    format: SourceFormat<'_>,
+    source: &str,
+) -> Result<Vec<(usize, Option<String>)>, RunError> {
+    let mut values = Vec::new();
+    for (at, column) in format.columns.iter().enumerate() {
+        let ColumnSource::Path(part) = &column.source else { continue };
+        let value = part.value(source);
+        if value.is_none() && !column.nullable {
+            let fault = format!("its path has no value of the column `{}`: {}", column.name, part.lacks());
+            return Err(RunError::new(
+                RunErrorCode::HeaderMismatch,
+                format!("`{source}` does not fit table `{}`: {fault}", mapping.table),
+            )
+            .detail("rename the file, change the column's `from_path`, or set `nullable`")
+            .path(source));
+        }
+        values.push((at, value));
     }
+    Ok(values)
 }
 
 fn by_name(
@@ -109,6 +138,7 @@ fn by_name(
             positions,
             width: cells.len(),
             extra: extra(cells, &used, format.columns),
+            path_values: Vec::new(),
         });
     }
     let found = if cells.is_empty() {
@@ -133,7 +163,7 @@ fn extra(cells: &[String], used: &[bool], columns: &[Column]) -> Vec<String> {
         let folded = cell.to_lowercase();
         columns.iter().any(|column| match &column.source {
             ColumnSource::Header(names) => names.iter().any(|name| name.to_lowercase() == folded),
-            ColumnSource::Position(_) | ColumnSource::Expr(_) => false,
+            ColumnSource::Position(_) | ColumnSource::Path(_) | ColumnSource::Expr(_) => false,
         })
     };
     let mut names: Vec<String> = Vec::new();
@@ -201,7 +231,7 @@ fn by_position(
     for column in format.columns {
         let position = match &column.source {
             ColumnSource::Position(at) if *at < width => Some(*at),
-            ColumnSource::Position(_) | ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
+            ColumnSource::Position(_) | ColumnSource::Header(_) | ColumnSource::Path(_) | ColumnSource::Expr(_) => None,
         };
         if let Some(at) = position {
             used[at] = true;
@@ -214,7 +244,7 @@ fn by_position(
         let found = format!("a record has {width} cell{}", if width == 1 { "" } else { "s" });
         return Err(mismatch(mapping, source, &[fault], &found));
     }
-    Ok(SourceLayout { variant: format.variant, positions, width, extra: Vec::new() })
+    Ok(SourceLayout { variant: format.variant, positions, width, extra: Vec::new(), path_values: Vec::new() })
 }
 
 fn empty(mapping: &Mapping, source: &str) -> RunError {

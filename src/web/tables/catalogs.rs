@@ -113,7 +113,7 @@ fn headers_of(mapping: &Mapping) -> BTreeSet<String> {
     let columns = mapping.columns.iter().chain(mapping.variants.iter().flat_map(|variant| &variant.columns));
     let names = columns.flat_map(|column| match &column.source {
         ColumnSource::Header(names) => names.as_slice(),
-        ColumnSource::Position(_) | ColumnSource::Expr(_) => &[],
+        ColumnSource::Position(_) | ColumnSource::Path(_) | ColumnSource::Expr(_) => &[],
     });
     names.map(|name| name.to_lowercase()).collect()
 }

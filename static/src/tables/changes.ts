@@ -26,6 +26,7 @@ export interface MappingChange {
 export interface StoredColumn {
   name?: unknown;
   from?: unknown;
+  from_path?: unknown;
   expr?: unknown;
   type?: unknown;
   nullable?: unknown;
@@ -45,9 +46,12 @@ export const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) ===
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
+/** Whether a column is read from the records of the files: neither computed nor from their paths. */
+export const isRead = ({ expr, from_path }: StoredColumn): boolean => (expr ?? from_path ?? null) === null;
+
 /** The headers that a column reads, in lower case. */
-export function headersOf({ name, from, expr }: StoredColumn): string[] {
-  if (expr !== undefined && expr !== null) return [];
+export function headersOf({ name, from, ...column }: StoredColumn): string[] {
+  if (!isRead(column)) return [];
   const names = from === undefined || from === null ? [name] : [from].flat();
   return names.filter((one) => typeof one === "string").map((one) => one.toLowerCase());
 }

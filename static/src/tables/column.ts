@@ -2,7 +2,17 @@
 import { spanOf, type StoredConfig, type StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
 import { formatted } from "../format/json";
-import { allowingRejects, headerOf, headersOf, isNumber, isSame, isTemporal, list, type StoredColumn } from "./changes";
+import {
+  allowingRejects,
+  headerOf,
+  headersOf,
+  isNumber,
+  isRead,
+  isSame,
+  isTemporal,
+  list,
+  type StoredColumn,
+} from "./changes";
 import { isDialect, itemOf } from "./dialect";
 
 type Members = Record<string, unknown>;
@@ -76,8 +86,8 @@ const hasHeader = (csv: unknown): boolean => itemOf(isDialect(csv) ? csv : {}, "
 
 /** The header that a renamed column is still read from. */
 function keepsFrom(column: Members, csv: unknown, after: Members): Members {
-  const isRead = column.from === undefined && column.expr === undefined && hasHeader(csv);
-  return isRead && String(column.name).toLowerCase() !== String(after.name).toLowerCase()
+  const isByName = column.from === undefined && isRead(column) && hasHeader(csv);
+  return isByName && String(column.name).toLowerCase() !== String(after.name).toLowerCase()
     ? { ...after, from: column.name }
     : after;
 }

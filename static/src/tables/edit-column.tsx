@@ -32,6 +32,7 @@ import {
   rejectsAllowed,
   tooManyRejects,
   typeLine,
+  isRead,
 } from "./changes";
 import { checkedOf, readable, RejectedRows } from "./checked";
 import {
@@ -263,7 +264,7 @@ function ColumnForm(props: FormProps) {
   };
   const common = [...new Set([String(column.type), type, ...readings.map((one) => one.type), ...COMMON])];
   const [, digits, scale] = /^decimal\((\d*), *(\d*)\)$/.exec(type) ?? [];
-  const isComputed = (column.expr ?? null) !== null;
+  const isComputed = !isRead(column);
 
   const save = async (run: boolean) => {
     setBusy(true);
@@ -322,7 +323,8 @@ function ColumnForm(props: FormProps) {
       {choice}
       {isComputed && (
         <p class="secondary">
-          Computed by <code>{String(column.expr)}</code>
+          {typeof column.expr === "string" ? "Computed by " : "From the path of each file: "}
+          <code>{[column.expr ?? column.from_path].flat().join(", ")}</code>
         </p>
       )}
       <div class="column-fields">

@@ -177,3 +177,54 @@ fn table_is_read_by_its_manifest_after_a_config_change() {
         response["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
     assert_eq!((names, response["total"].as_u64()), (vec!["day", "a", "b"], Some(3)));
 }
+
+#[test]
+fn column_has_the_part_of_each_files_path() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline(
+            "trips",
+            &json!({
+                "files": ["in/**"],
+                "rejects": { "max_ratio": 1.0 },
+                "columns": [
+                    { "name": "id", "type": "int8", "nullable": false },
+                    { "name": "region", "type": "string", "nullable": false, "from_path": ["north", "South"] },
+                    { "name": "month", "type": "date", "formats": ["%Y-%m-%d"], "from_path": "*_{}" },
+                    { "name": "label", "type": "string", "expr": "region || ' ' || id" },
+                ]
+            }),
+        );
+        site.put("trips", "in/NORTH/sales_2024-05-01.csv", "id\n1\n2\n");
+        site.put("trips", "in/sales south_2024-06-01.csv", "id\n3\n");
+        site.put("trips", "in/south_soon.csv", "id\n4\n5\n");
+        site.put("trips", "in/south.csv", "id\n6\n");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let rows = || browser.get("/api/p/trips/tables/t/rows?sort=id").ok().json()["rows"].clone();
+        let job = site.await_end(&site.enqueue("trips"));
+        assert_eq!(job.error, None);
+        assert_eq!(job.progress.unwrap().rows_rejected, 2, "`soon` is no date");
+        assert_eq!(
+            rows(),
+            json!([
+                [1, "north", "2024-05-01", "north 1"],
+                [2, "north", "2024-05-01", "north 2"],
+                [3, "South", "2024-06-01", "South 3"],
+                [6, "South", null, "South 6"],
+            ])
+        );
+        // A file that gets another name is another source.
+        let moved = json!({ "from": "pipelines/trips/in/south.csv", "to": "pipelines/trips/in/north_2024-07-01.csv" });
+        browser.post("/api/lake", &moved).ok();
+        site.await_end(&site.enqueue("trips"));
+        assert_eq!(rows()[3], json!([6, "north", "2024-07-01", "north 6"]));
+        site.put("trips", "in/east.csv", "id\n7\n");
+        let error = site.await_end(&site.enqueue("trips")).error.unwrap();
+        assert_eq!(
+            error.message,
+            "`in/east.csv` does not fit table `t`: its path has no value of the column `region`: it contains none of \
+             `north`, `South`"
+        );
+    });
+}

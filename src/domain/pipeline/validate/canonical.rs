@@ -14,7 +14,7 @@ use crate::domain::pipeline::document::{
     RecordTerminatorDocument, TransformDocument,
 };
 use crate::domain::pipeline::{
-    Column, ColumnSource, Compression, Dialect, Mapping, NumberFormat, OnFail, PartitionField,
+    Column, ColumnSource, Compression, Dialect, Mapping, NumberFormat, OnFail, PartitionField, PathPart,
 };
 
 /// Characters of a variant's id; a manifest stores one with each source.
@@ -80,6 +80,8 @@ fn column(column: &Column) -> Value {
         "source": match &column.source {
             ColumnSource::Header(names) => json!({ "header": names }),
             ColumnSource::Position(position) => json!({ "position": position }),
+            ColumnSource::Path(PathPart::Pattern(pattern)) => json!({ "path": pattern.as_str() }),
+            ColumnSource::Path(PathPart::OneOf(texts)) => json!({ "path": texts }),
             ColumnSource::Expr(sql) => json!({ "expr": sql }),
         },
         "nullable": column.nullable,

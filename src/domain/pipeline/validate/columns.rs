@@ -6,9 +6,9 @@ use super::report::{Pointer, Report};
 use super::{formats, numbers, types};
 use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXPRESSION_BYTES_MAX};
 use crate::domain::name::{ColumnName, NameError};
-use crate::domain::pipeline::document::{ColumnDocument, FromDocument, VariantDocument};
+use crate::domain::pipeline::document::{ColumnDocument, FromDocument, FromPathDocument, VariantDocument};
 use crate::domain::pipeline::types::DataType;
-use crate::domain::pipeline::{Column, ColumnSource, Dialect, NumberFormat};
+use crate::domain::pipeline::{Column, ColumnSource, Dialect, NumberFormat, PathPart, PathPattern};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
 use crate::domain::text::{did_you_mean, quoted, suggest};
 use crate::domain::zones::{self, Zone};
@@ -79,7 +79,7 @@ pub(super) fn resolve(
             }
         };
         let reading = reading(document, csv, header, (ty, position), &at, report);
-        position += usize::from(document.expr.is_none());
+        position += usize::from(document.is_read());
         let column = name.clone().zip(ty).zip(reading).map(|((name, ty), reading)| Column {
             name,
             ty,
@@ -98,7 +98,7 @@ pub(super) fn resolve(
         columns.types.push(ty);
     }
     if !documents.is_empty() && position == 0 {
-        let message = "every column has an `expr`; at least one must come from the files";
+        let message = "every column has `expr` or `from_path`; at least one must be read from the files";
         report.push(InvalidValue, at, message);
     }
     columns
@@ -122,7 +122,7 @@ pub(super) fn resolve_variant(
             continue;
         }
         let Some(column) = known.find(&entry.name, &at, report) else { continue };
-        if documents[column].expr.is_some() {
+        if !documents[column].is_read() {
             let message = format!("the column {} is computed, not read from the files", quoted(&entry.name));
             report.push(InvalidValue, &at, message);
         } else if let Some(first) = entries.insert(column, index) {
@@ -132,7 +132,7 @@ pub(super) fn resolve_variant(
     let mut position = 0;
     let mut resolved = columns.to_vec();
     for (index, (column, document)) in resolved.iter_mut().zip(documents).enumerate() {
-        if document.expr.is_some() {
+        if !document.is_read() {
             continue;
         }
         let entry = entries.get(&index).map(|&entry| (&variant.columns[entry], at.index(entry)));
@@ -180,7 +180,7 @@ fn reading(
 pub(super) fn width(csv: &Dialect, columns: &[Column], csv_at: &Pointer, report: &mut Report) -> Option<usize> {
     let positions = columns.iter().filter_map(|column| match column.source {
         ColumnSource::Position(position) => Some((position, column)),
-        ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
+        ColumnSource::Header(_) | ColumnSource::Path(_) | ColumnSource::Expr(_) => None,
     });
     let (last, column) = positions.max_by_key(|(position, _)| *position).filter(|_| !csv.header)?;
     if let Some(width) = csv.width.filter(|width| *width <= last) {
@@ -284,7 +284,16 @@ fn source(
         if document.from.is_some() {
             report.push(InvalidValue, &from, "a column has either `from` or `expr`");
         }
+        if document.from_path.is_some() {
+            report.push(InvalidValue, &at.key("from_path"), "a column has either `from_path` or `expr`");
+        }
         return is_expression(sql, &at.key("expr"), report).then(|| ColumnSource::Expr(sql.clone()));
+    }
+    if let Some(part) = &document.from_path {
+        if document.from.is_some() {
+            report.push(InvalidValue, &from, "a column has either `from` or `from_path`");
+        }
+        return path_part(part, &at.key("from_path"), report).map(ColumnSource::Path);
     }
     let names = match &document.from {
         None if header == Some(false) => return Some(ColumnSource::Position(position)),
@@ -310,4 +319,28 @@ fn source(
         }
     }
     Some(ColumnSource::Header(names))
+}
+
+fn path_part(document: &FromPathDocument, at: &Pointer, report: &mut Report) -> Option<PathPart> {
+    if report.is_replaced(at) {
+        return None;
+    }
+    match document {
+        FromPathDocument::Pattern(text) => match PathPattern::parse(text) {
+            Ok(pattern) => Some(PathPart::Pattern(pattern)),
+            Err(message) => {
+                report.push(InvalidValue, at, message);
+                None
+            }
+        },
+        FromPathDocument::OneOf(texts) => {
+            for (index, text) in texts.iter().enumerate() {
+                if texts[..index].iter().any(|other| other.to_lowercase() == text.to_lowercase()) {
+                    let message = format!("{} is listed twice (ignoring case)", quoted(text));
+                    report.push(Duplicate, &at.index(index), message);
+                }
+            }
+            Some(PathPart::OneOf(texts.clone()))
+        }
+    }
 }

@@ -6,6 +6,7 @@ import { typeWords } from "../../format/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 import { isDialect, itemOf, type Dialect } from "../../tables/dialect";
 import { REJECT_RATIOS } from "../../tables/rejects";
+import { pathColumnOf, type PathColumn } from "./path-columns";
 
 export interface DraftColumn {
   /** Stable while the name is edited. */
@@ -53,6 +54,8 @@ export interface Draft {
   dialect: Dialect;
   variants: DraftVariant[];
   columns: DraftColumn[];
+  /** Columns from the names of the files. */
+  paths: PathColumn[];
   /** Index of the suggestion; -1: none. */
   partition: number;
   sorted: boolean;
@@ -86,6 +89,7 @@ export function draftOf(inferred: Inferred): Draft {
       included: true,
       evidence: proposal.evidence,
     })),
+    paths: [],
     partition: partitionings(inferred).length > 0 ? 0 : -1,
     sorted: false,
     rejectsMax: refused === 0 ? 0 : (REJECT_RATIOS.find((share) => share >= refused * 2) ?? 1),
@@ -197,7 +201,7 @@ export function mappingOf(
     files,
     ...(Object.keys(dialect).length > 0 ? { csv: dialect } : {}),
     ...(variants.length > 0 ? { variants } : {}),
-    columns: columns.filter(({ included }) => included).map(columnOf),
+    columns: [...columns.filter(({ included }) => included).map(columnOf), ...draft.paths.map(pathColumnOf)],
     ...((draft.partial ?? inferred.partial) ? { missing_columns: "null" } : {}),
     ...(rejectsMax > 0 ? { rejects: { max_ratio: rejectsMax } } : {}),
     ...(partition === undefined ? {} : { partition_by: [partition] }),

@@ -25,6 +25,7 @@ import { FormatDetails, formatLine } from "./format";
 import { linesBeforeHeader } from "../../uploads/file-head";
 import { firstLines } from "./first-lines";
 import { TableNaming } from "./naming";
+import { PathColumns } from "./path-fields";
 import { checkedOf, type Checked } from "../../tables/checked";
 import { changed, changesColumns, formatText, itemOf, type Dialect } from "../../tables/dialect";
 import { previewOf } from "../../tables/preview";
@@ -273,6 +274,12 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
           problems={problems.byColumn}
           locked={locked}
           onChange={(columns) => put({ columns })}
+        />
+        <PathColumns
+          names={source.kind === "files" ? source.files.map(({ name }) => name) : [source.key]}
+          columns={draft.paths}
+          locked={locked}
+          onChange={(paths) => put({ paths })}
         />
         {problems.other.map((text) => (
           <Note key={text} tone="bad">
