@@ -28,7 +28,8 @@ pub fn is_csv(key: &str) -> bool {
 }
 
 /// Whether a file of this key may be delimited text, also compressed: by its ending, ignoring case, or without one. Its
-/// upload triggers a run. Hidden files, such as `.a.txt` or those of `.b/`, are only if they are CSVs: the UI's samples are hidden.
+/// upload triggers a run. Hidden files, such as `.a.txt` or those of `.b/`, are only if they are CSVs: the UI's samples
+/// are hidden.
 pub fn is_text(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     let plain = without_one_of(name, COMPRESSIONS.iter().map(|(ending, _)| *ending));
@@ -37,7 +38,6 @@ pub fn is_text(key: &str) -> bool {
         || !is_hidden
             && !plain.is_empty()
             && (!plain.contains('.') || TEXT_ENDINGS.iter().any(|ending| ends_with(plain, ending)))
-}
 }
 
 /// A key without the endings of compression and of delimited text.

@@ -117,6 +117,32 @@ test.describe("a pipeline from a CSV", () => {
     expect(rows.map((row) => row[1])).toEqual(["5.00", "6.00", "1700.00", null, "-8.00", "9.00"]);
   });
 
+  test("makes a column of the words in which the names of the files differ", async ({ page, api }) => {
+    const file = (name: string, text: string) => ({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+    await page.goto("/new");
+    await page
+      .getByLabel("CSV files")
+      .setInputFiles([file("sales North 1.csv", "id\n1\n2\n"), file("sales south 1.csv", "id\n3\n")]);
+    await ready(page);
+    await page.getByRole("button", { name: "Add column from file names" }).click();
+    await expect(page.getByLabel("Values")).toHaveValue("north, south");
+    await expect(page.getByLabel("Values")).toHaveAccessibleDescription(
+      "sales North 1.csv: north · sales south 1.csv: south",
+    );
+    await page.getByLabel("Column from file names").fill("region");
+    await expect(page.getByRole("columnheader", { name: /region/ }).first()).toBeVisible({ timeout: 30_000 });
+    await page.getByLabel("URL name").fill("by-names");
+    await page.getByLabel("Table", { exact: true }).fill("sales");
+    await page.getByRole("button", { name: "Create pipeline" }).click();
+    await expect(page).toHaveURL(/\/p\/by-names\/data\/sales/, { timeout: 60_000 });
+    const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/by-names/tables/sales/rows?sort=id");
+    expect(rows).toEqual([
+      [1, "north"],
+      [2, "north"],
+      [3, "south"],
+    ]);
+  });
+
   test("makes tables only of what is wanted, and leaves out files that can't be read", async ({ page, api }) => {
     await page.goto("/new");
     await page.getByLabel("CSV files").setInputFiles([

@@ -145,8 +145,8 @@ async function put(
     .replace(/\p{M}/gu, "")
     .replace(/[^\p{L}\p{N} ._-]/gu, "_")
     .slice(0, 100);
-  // Watchers ignore dot-files, so no run starts.
-  const key = `pipelines/${slug}/.${stem}${nth > 0 ? `.${nth}` : ""}${sample.ending}`;
+  // Hidden, so that no run starts; under its own name, which columns from file names are about.
+  const key = `pipelines/${slug}/.${nth}/${stem}${sample.ending}`;
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
   const mark = markOf(new Uint8Array(await sample.body.slice(0, 3).arrayBuffer()));
