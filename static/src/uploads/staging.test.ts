@@ -21,7 +21,7 @@ it.each([["utf-8"], ["utf-16"]])(
     const bytes = sample.reduce((sum, { length }) => sum + length, 0);
     const staged = {
       slug: "draft-0",
-      key: "pipelines/draft-0/.big.txt",
+      key: "pipelines/draft-0/.0/big.txt",
       name: "big.csv",
       whole: false,
       bytes,
@@ -34,7 +34,7 @@ it.each([["utf-8"], ["utf-16"]])(
     for (const piece of ["middle", "end"] as const) {
       expect(await stagePiece(file, staged, piece, {})).toMatchObject({
         piece,
-        key: `pipelines/draft-0/.big.${piece}.txt`,
+        key: `pipelines/draft-0/.0-${piece}/big.txt`,
       });
       const text = sent.pop() ?? "";
       expect(text.startsWith(header)).toBe(true);

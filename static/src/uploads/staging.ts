@@ -184,7 +184,7 @@ export async function stagePiece(
   const last = isEnd ? bytes.length : (ends.at(-1) ?? 0);
   const start = (piece === "end" ? firsts.slice(-PIECE_LINES_MAX)[0] : firsts[0]) ?? last;
   const until = piece === "end" ? last : (firsts[PIECE_LINES_MAX] ?? last);
-  const key = staged.key.replace(/\.txt$/, `.${piece}.txt`);
+  const key = staged.key.replace(/\/(?=[^/]*$)/, `-${piece}/`);
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, new Blob([file.slice(0, head), bytes.slice(start, Math.max(start, until))]), () => undefined);
   return { ...staged, key, piece, whole: false };
