@@ -42,3 +42,15 @@ export function variantsOf(name: string): string[] {
   const plain = withoutCompression(known);
   return plain === "" ? [known] : [known, plain, ...COMPRESSION_ENDINGS.map((compression) => plain + compression)];
 }
+
+const MONTHS = /(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*$/;
+
+/** The letters of a file's name, without what counts the files of a series: `sales_q1` and `sales-2024-03` are `sales`. */
+export const seriesOf = (name: string): string =>
+  stemOf(name)
+    .toLowerCase()
+    .replace(/[\d\W_]+/gu, " ")
+    .trim()
+    .replace(/ (q|h|m|kw|cw|week|month|year|part|page)$/, "")
+    .replace(MONTHS, "")
+    .trim();

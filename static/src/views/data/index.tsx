@@ -165,7 +165,7 @@ function TableView({ slug, table: listed }: { slug: string; table: Table }) {
         ) : (
           <Rows slug={slug} table={table} address={address} onEdit={onEdit} />
         ))}
-      {tab === "schema" && <Schema slug={slug} table={table} onEdit={onEdit} />}
+      {tab === "schema" && <Schema slug={slug} table={table} onEdit={onEdit} onRun={() => void run(false)} />}
       {tab === "partitions" && <Partitions slug={slug} table={table} address={address} />}
       {tab === "sources" && <Sources slug={slug} table={table} address={address} />}
       {tab === "rejected" && <Rejected slug={slug} table={table} address={address} />}

@@ -1,17 +1,19 @@
 import { isNaming } from "../../format/naming";
 import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
-import { Pencil } from "lucide-preact";
+import { Pencil, Plus } from "lucide-preact";
+import { useState } from "preact/hooks";
 import { asFailure } from "../../api/failure";
 import { commitsQuery, statsQuery } from "../../api/queries";
 import type { Cell, ColumnStats, Table } from "../../api/types";
 import { Distribution } from "../../boards/distribution";
 import { profileTable } from "../../boards/builder/profile";
 import { summarizeTable } from "../../boards/summary";
-import { IconButton } from "../../components/button";
+import { Button, IconButton } from "../../components/button";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
+import { AddPathColumn } from "../../tables/add-path-column";
 
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
   if (value === null) return <span class="dim">–</span>;
@@ -63,11 +65,14 @@ export function Schema({
   slug,
   table,
   onEdit,
+  onRun,
 }: {
   slug: string;
   table: Table;
   onEdit: ((column: string) => void) | undefined;
+  onRun: () => void;
 }) {
+  const [isAdding, setIsAdding] = useState(false);
   const { data: stats, error, isPending } = useQuery({ ...statsQuery(slug, table.name), enabled: table.rows > 0 });
   const known = new Map(stats?.columns.map((column) => [column.name, column]));
   const waiting = table.rows > 0 && isPending;
@@ -149,6 +154,12 @@ export function Schema({
           </tbody>
         </table>
       </div>
+      {onEdit && (
+        <Button variant="quiet" icon={<Plus />} onClick={() => setIsAdding(true)}>
+          Add column from file names
+        </Button>
+      )}
+      {isAdding && <AddPathColumn slug={slug} table={table.name} onClose={() => setIsAdding(false)} onRun={onRun} />}
     </div>
   );
 }

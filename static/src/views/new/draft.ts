@@ -6,7 +6,7 @@ import { typeWords } from "../../format/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 import { isDialect, itemOf, type Dialect } from "../../tables/dialect";
 import { REJECT_RATIOS } from "../../tables/rejects";
-import { pathColumnOf, type PathColumn } from "./path-columns";
+import { pathColumnOf, type PathColumn } from "../../tables/path-columns";
 
 export interface DraftColumn {
   /** Stable while the name is edited. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readHead } from "../../uploads/file-head";
-import { commonStem, groupsOf, seriesOf } from "./groups";
+import { seriesOf } from "../../uploads/source-names";
+import { commonStem, groupsOf } from "./groups";
 
 const file = (name: string, text: string) => new File([text], name);
 

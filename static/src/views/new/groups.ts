@@ -1,5 +1,5 @@
 /** Files of one choice or drop, by their shape: each group becomes a table. Its files may have several formats. */
-import { stemOf } from "../../uploads/source-names";
+import { seriesOf, stemOf } from "../../uploads/source-names";
 import { readHead, type FileHead } from "../../uploads/file-head";
 import { firstLines } from "../../uploads/sample";
 
@@ -19,18 +19,6 @@ function isSameShape(one: FileHead, other: FileHead): boolean {
   if (one.header && other.header) return sortedText(one.header) === sortedText(other.header);
   return one.header === other.header && one.delimiter === other.delimiter;
 }
-
-const MONTHS = /(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*$/;
-
-/** The letters of a file's name, without what counts the files of a series: `sales_q1` and `sales-2024-03` are `sales`. */
-export const seriesOf = (name: string): string =>
-  stemOf(name)
-    .toLowerCase()
-    .replace(/[\d\W_]+/gu, " ")
-    .trim()
-    .replace(/ (q|h|m|kw|cw|week|month|year|part|page)$/, "")
-    .replace(MONTHS, "")
-    .trim();
 
 interface Shape {
   head: FileHead;

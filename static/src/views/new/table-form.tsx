@@ -25,7 +25,7 @@ import { FormatDetails, formatLine } from "./format";
 import { linesBeforeHeader } from "../../uploads/file-head";
 import { firstLines } from "./first-lines";
 import { TableNaming } from "./naming";
-import { PathColumns } from "./path-fields";
+import { PathColumns } from "./path-columns";
 import { checkedOf, type Checked } from "../../tables/checked";
 import { changed, changesColumns, formatText, itemOf, type Dialect } from "../../tables/dialect";
 import { previewOf } from "../../tables/preview";

@@ -1,6 +1,5 @@
 /** Columns whose values are in the paths of the files. */
-import { stemOf } from "../../uploads/source-names";
-import { seriesOf } from "./groups";
+import { seriesOf, stemOf } from "../uploads/source-names";
 
 export interface PathColumn {
   /** Stable while the name is edited. */
@@ -9,6 +8,13 @@ export interface PathColumn {
   /** Words between commas, or a pattern with `{}`. */
   value: string;
 }
+
+/** A column whose value tells the files apart, if their names do, else their whole name. */
+export const newPathColumn = (names: readonly string[]): PathColumn => ({
+  id: Date.now(),
+  name: "file",
+  value: wordsOfNames(names).join(", ") || "{}",
+});
 
 /** `from_path` of a config. */
 export const fromPathOf = (value: string): string | string[] =>
