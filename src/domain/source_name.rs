@@ -28,12 +28,17 @@ pub fn is_csv(key: &str) -> bool {
 }
 
 /// Whether a file of this key may be delimited text, also compressed: by its ending, ignoring case, or without one. Its
-/// upload triggers a run.
+/// upload triggers a run. Hidden files, such as `.a.txt` or those of `.b/`, are only if they are CSVs: the UI's samples
+/// are hidden.
 pub fn is_text(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     let packed = COMPRESSIONS.iter().find(|(ending, _)| ends_with(name, ending));
     let plain = packed.map_or(name, |(ending, _)| &name[..name.len() - ending.len()]);
-    !plain.is_empty() && (!plain.contains('.') || TEXT_ENDINGS.iter().any(|ending| ends_with(plain, ending)))
+    let is_hidden = key.split('/').any(|segment| segment.starts_with('.'));
+    is_csv(key)
+        || !is_hidden
+            && !plain.is_empty()
+            && (!plain.contains('.') || TEXT_ENDINGS.iter().any(|ending| ends_with(plain, ending)))
 }
 
 fn ends_with(key: &str, ending: &str) -> bool {
@@ -46,10 +51,10 @@ mod tests {
 
     #[test]
     fn texts_are_recognized_by_their_extension() {
-        for text in ["a.csv", "a/b.TXT", "a.tsv.gz", "a.Dat.ZST", ".psv", "\u{e9}.tab", "a.b/report", "report.gz"] {
+        for text in ["a.csv", "a/b.TXT", "a.tsv.gz", "a.Dat.ZST", ".a.csv", "\u{e9}.tab", "a.b/report", "report.gz"] {
             assert!(is_text(text), "{text}");
         }
-        for other in ["a.txt.bak", "a.pdf", "", "a/", ".gz", "\u{e9}.md"] {
+        for other in ["a.txt.bak", "a.pdf", "", "a/", ".gz", ".a.txt", ".b/report", "\u{e9}.md"] {
             assert!(!is_text(other), "{other}");
         }
     }
