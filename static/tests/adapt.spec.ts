@@ -53,7 +53,7 @@ test("numbers, nulls and totals that failed a run are read after a fix by clicks
   await expect(dialog.getByText("All 3 rows can be read.")).toBeVisible(SLOW);
   await dialog.getByLabel("Skip last rows starting with “Total”").uncheck();
   await expect(dialog.getByText("1 of 4 rows would be rejected")).toBeVisible(SLOW);
-  await expect(dialog.getByText(/1 row of 6 of the table would be rejected, more than allowed/)).toBeVisible();
+  await expect(dialog.getByText(/1 row of 6 would be rejected, more than allowed/)).toBeVisible();
   await dialog.getByLabel("Skip last rows starting with “Total”").check();
   await dialog.getByRole("button", { name: "Save and run" }).click();
   await expect.poll(() => rowsOf(api, "adapt-values"), SLOW).toBe(5);

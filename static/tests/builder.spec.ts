@@ -131,7 +131,10 @@ panels:
   for (let steps = 0; steps < 5; steps += 1) await page.getByRole("button", { name: "Undo" }).click();
   await expect.poll(order).toEqual(["a", "b", "c"]);
   await expect(page.getByRole("button", { name: "Undo" })).toBeDisabled();
-  await expect.poll(stored).toBe(text);
+  // No draft is left: it would equal what is published.
+  const dashboard = "/api/p/build-move/dashboards/moving";
+  await expect.poll(async () => (await page.request.get(`${dashboard}?draft=1`)).status()).toBe(404);
+  expect(await (await page.request.get(dashboard)).text()).toBe(text);
   await page.keyboard.press("ControlOrMeta+y");
   await expect.poll(order).toEqual(["b", "a", "c"]);
 });

@@ -4,6 +4,7 @@ import { toMinute } from "../format/time";
 import {
   extraColumns,
   failedFiles,
+  isAbout,
   pendingFiles,
   pipelineState,
   succeededAt,
@@ -162,6 +163,12 @@ describe("table status", () => {
     const pending = { count: 1, first: ["b.csv"] };
     const both = tableStates(table({ state: "changed", pending }), status([], { last_job }));
     expect(both.map(({ label }) => label)).toEqual(["1 file failed", "config not applied"]);
+  });
+  it("is about a failed run only if its message names no other table", () => {
+    const about = (message: string | null) => ["orders", "items"].filter((name) => isAbout(message, { name }));
+    expect(about("table `items`: 1 of 4 rows rejected")).toEqual(["items"]);
+    expect(about("the disk is full")).toEqual(["orders", "items"]);
+    expect(about(null)).toEqual(["orders", "items"]);
   });
   it("has all reasons, the most important first", () => {
     const states = tableStates(

@@ -126,7 +126,7 @@ const filesAre = (files: { count: number; first: string[] }) =>
   `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
 
 /** Whether the message of a failed run is about this table, or about all of them. */
-const isAbout = (message: string | null | undefined, { name }: TableStatus): boolean =>
+export const isAbout = (message: string | null | undefined, { name }: Pick<TableStatus, "name">): boolean =>
   !/\btable `/.test(message ?? "") || (message ?? "").includes(`table \`${name}\``);
 
 /** What the last run couldn't do for the table: load its files, or apply its config. */

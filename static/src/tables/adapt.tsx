@@ -194,7 +194,6 @@ function Comparison(props: ComparisonProps) {
   const samples = keys.map((key) => ({ name: nameOf(key) }));
   const now = checkedOf(samples, before.previews);
   const filesOfTable = stored ? stored.sources + stored.pending.count : keys.length;
-  const uncompared = Math.max(unlisted, filesOfTable - keys.length);
   const changes = useMemo(() => {
     if (!now) return undefined;
     const wanted = { wanted: columns, ignored };
@@ -281,7 +280,7 @@ function Comparison(props: ComparisonProps) {
       <div class="stack">
         <p class="secondary">
           {counted(keys.length, "file")} compared with the config: {keys.map(nameOf).join(", ")}
-          {uncompared > 0 && `; ${counted(uncompared, "other file")} not`}.
+          {unlisted > 0 && "; others not"}.
         </p>
         {inferred?.files_failed.map(({ key, message }) => (
           <Note key={key} tone="bad">
@@ -322,7 +321,7 @@ function Comparison(props: ComparisonProps) {
             </Note>
           )}
           {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
-            <p class="secondary">{readable(checked, after.whole && uncompared === 0)}</p>
+            <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
           )}
           {checked && now && checked.rejected > now.rejected && (
             <Note tone="bad">
@@ -337,7 +336,7 @@ function Comparison(props: ComparisonProps) {
           )}
           {tooMany && (
             <Note tone="warn">
-              {count(tooMany.rejected)} of {counted(tooMany.read, "row")} would be rejected, more than allowed, so a run
+              {counted(tooMany.rejected, "row")} of {count(tooMany.read)} would be rejected, more than allowed, so a run
               would fail.
             </Note>
           )}

@@ -415,6 +415,23 @@ describe("draft", () => {
     expect(localStorage.length).toBe(0);
   });
 
+  it("is none once everything is undone", async () => {
+    const own = service({ publish: vi.fn(() => Promise.resolve()) });
+    const draft = new Draft("s", "f", own);
+    await draft.load();
+    draft.edit("two");
+    await draft.save();
+    expect(draft.isChanged.value).toBe(true);
+    draft.undo();
+    await draft.save();
+    expect(own.publish).toHaveBeenCalledWith("s", "f", '"2"');
+    expect(draft.isChanged.value).toBe(false);
+    draft.redo();
+    await draft.save();
+    expect(own.saveDraft).toHaveBeenLastCalledWith("s", "f", "two", null);
+    expect(draft.isChanged.value).toBe(true);
+  });
+
   it("stays in the browser if saving fails, and is restored on reload", async () => {
     const down = service({ saveDraft: () => Promise.reject(new ApiFailure(401, "unauthenticated", "no session")) });
     const draft = new Draft("s", "b", down);

@@ -213,6 +213,7 @@ export class Draft {
         this.saved.value?.etag ?? null,
       );
       this.took({ text, etag });
+      if (text === this.published.value?.text) await this.remove(etag);
       // Validation without SQL; the rest follows.
       if (!verdict.ok) this.verdict.value = verdict;
       void this.validate();
@@ -224,6 +225,17 @@ export class Draft {
       return false;
     } finally {
       this.saving.value = false;
+    }
+  }
+
+  /** Removes a draft that equals the published version, by publishing it; it stays if that fails. */
+  private async remove(etag: string | null): Promise<void> {
+    try {
+      await this.service.publish(this.slug, this.name, etag);
+      this.saved.value = undefined;
+      if (this.local.value) this.local.value = { ...this.local.value, etag: null };
+    } catch {
+      // The next save finds out why.
     }
   }
 

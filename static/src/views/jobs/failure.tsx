@@ -12,6 +12,7 @@ import { routes } from "../../browser/routes";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
 import { MessageText } from "../../components/message-text";
+import { isAbout } from "../../runs/table-state";
 import { locationOf, remedyOfRun, type ErrorLocation, type Step } from "./remedies";
 
 function LocationLink({ slug, place }: { slug: string; place: ErrorLocation }) {
@@ -54,7 +55,9 @@ function Steps({
   const [cleaning, setCleaning] = useState(false);
   const pointer = place?.kind === "config" ? place.pointer : undefined;
   const { data: status } = useQuery({ ...statusQuery(slug), enabled: steps.includes("adapt") });
-  const misread = (status?.tables ?? []).filter(({ pending, state }) => pending.count > 0 || state === "changed");
+  const misread = (status?.tables ?? []).filter(
+    (table) => (table.pending.count > 0 || table.state === "changed") && isAbout(job.error?.message, table),
+  );
   const buttons: Record<Step, ComponentChildren> = {
     adapt: misread.map(({ name, pending }) => (
       <StateButton
