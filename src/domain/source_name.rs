@@ -32,13 +32,26 @@ pub fn is_csv(key: &str) -> bool {
 /// are hidden.
 pub fn is_text(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    let packed = COMPRESSIONS.iter().find(|(ending, _)| ends_with(name, ending));
-    let plain = packed.map_or(name, |(ending, _)| &name[..name.len() - ending.len()]);
+    let plain = without_compression(name);
     let is_hidden = key.split('/').any(|segment| segment.starts_with('.'));
     is_csv(key)
         || !is_hidden
             && !plain.is_empty()
             && (!plain.contains('.') || TEXT_ENDINGS.iter().any(|ending| ends_with(plain, ending)))
+}
+
+/// A key without the endings of compression and of delimited text.
+pub fn without_endings(key: &str) -> &str {
+    without_one_of(without_compression(key), TEXT_ENDINGS)
+}
+
+fn without_compression(key: &str) -> &str {
+    without_one_of(key, COMPRESSIONS.map(|(ending, _)| ending))
+}
+
+fn without_one_of(key: &str, endings: impl IntoIterator<Item = &'static str>) -> &str {
+    let found = endings.into_iter().find(|ending| ends_with(key, ending));
+    found.map_or(key, |ending| &key[..key.len() - ending.len()])
 }
 
 fn ends_with(key: &str, ending: &str) -> bool {
