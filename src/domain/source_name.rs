@@ -32,7 +32,7 @@ pub fn is_csv(key: &str) -> bool {
 /// are hidden.
 pub fn is_text(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    let plain = without_one_of(name, COMPRESSIONS.iter().map(|(ending, _)| *ending));
+    let plain = without_compression(name);
     let is_hidden = key.split('/').any(|segment| segment.starts_with('.'));
     is_csv(key)
         || !is_hidden
@@ -42,7 +42,11 @@ pub fn is_text(key: &str) -> bool {
 
 /// A key without the endings of compression and of delimited text.
 pub fn without_endings(key: &str) -> &str {
-    without_one_of(without_one_of(key, COMPRESSIONS.iter().map(|(ending, _)| *ending)), TEXT_ENDINGS)
+    without_one_of(without_compression(key), TEXT_ENDINGS)
+}
+
+fn without_compression(key: &str) -> &str {
+    without_one_of(key, COMPRESSIONS.map(|(ending, _)| ending))
 }
 
 fn without_one_of(key: &str, endings: impl IntoIterator<Item = &'static str>) -> &str {

@@ -4,12 +4,10 @@ use std::collections::HashSet;
 
 use crate::domain::limits::TABLE_NAME_BYTES_MAX;
 use crate::domain::pipeline::globs::escape_glob;
-use crate::domain::source_name::COMPRESSIONS;
+use crate::domain::source_name::without_endings;
 
 /// Bytes at which proposed column names are truncated, before a suffix that makes them unique.
 const COLUMN_BYTES_MAX: usize = 60;
-/// Endings of delimited text.
-const KINDS: [&str; 6] = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
 
 /// Snake case: letters and digits of any script in lower case, everything else `_`, camel case split into words.
 pub(super) fn snake(text: &str) -> String {
@@ -87,12 +85,7 @@ fn relative(key: &str) -> &str {
 fn parts(key: &str) -> KeyParts<'_> {
     let relative = relative(key);
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
-    let lower = name.to_ascii_lowercase();
-    let compression =
-        COMPRESSIONS.iter().find(|(ending, _)| lower.ends_with(ending)).map_or(0, |(ending, _)| ending.len());
-    let plain = &lower[..lower.len() - compression];
-    let kind = KINDS.iter().find(|e| plain.ends_with(**e)).map_or(0, |e| e.len());
-    let (stem, endings) = name.split_at(name.len() - compression - kind);
+    let (stem, endings) = name.split_at(without_endings(name).len());
     KeyParts { folder, stem, endings }
 }
 

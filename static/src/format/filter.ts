@@ -48,35 +48,14 @@ const OPERATORS = new Set<string>(Object.keys(CHOICES).filter((choice) => choice
 const isOperator = (name: string): name is Operator => OPERATORS.has(name);
 export const takesValue = (choice: Choice): boolean => choice !== "is_null" && choice !== "is_not_null";
 
-const TEXT: Choice[] = ["contains", "starts_with", "eq", "ne", "in", "not_in", "is_null", "is_not_null"];
-const NUMBER: Choice[] = [
-  "eq",
-  "ne",
-  "ge",
-  "gt",
-  "le",
-  "lt",
-  "between",
-  "outside",
-  "in",
-  "not_in",
-  "is_null",
-  "is_not_null",
-];
-const TIME: Choice[] = [
-  "starts_with",
-  "ge",
-  "gt",
-  "le",
-  "lt",
-  "between",
-  "outside",
-  "eq",
-  "ne",
-  "is_null",
-  "is_not_null",
-];
-const BOOLEAN: Choice[] = ["eq", "ne", "is_null", "is_not_null"];
+const NULLS: Choice[] = ["is_null", "is_not_null"];
+const EQUALITY: Choice[] = ["eq", "ne"];
+const LISTS: Choice[] = ["in", "not_in"];
+const ORDER: Choice[] = ["ge", "gt", "le", "lt", "between", "outside"];
+const TEXT: Choice[] = ["contains", "starts_with", ...EQUALITY, ...LISTS, ...NULLS];
+const NUMBER: Choice[] = [...EQUALITY, ...ORDER, ...LISTS, ...NULLS];
+const TIME: Choice[] = ["starts_with", ...ORDER, ...EQUALITY, ...NULLS];
+const BOOLEAN: Choice[] = [...EQUALITY, ...NULLS];
 
 const isTime = (type: string): boolean => /^(date|time)/.test(type);
 const TIME_WORDS: Partial<Record<Choice, string>> = {
@@ -112,7 +91,6 @@ export function parseFilter(text: string, columns: readonly string[]): Filter | 
 export const printFilter = ({ column, operator, value }: Filter): string =>
   takesValue(operator) ? `${column}:${operator}:${value}` : `${column}:${operator}`;
 
-const takesList = (choice: Choice): boolean => choice === "in" || choice === "not_in" || choice === "outside";
 /** Whether a choice has two ends, which are shown as `from .. to`. */
 export const hasEnds = (choice: Choice): choice is "between" | "outside" =>
   choice === "between" || choice === "outside";
@@ -130,11 +108,8 @@ export function fieldOf(filters: readonly Filter[]): FieldState | undefined {
   const [from, to] = first.operator === "le" ? [second, first] : [first, second];
   if (filters.length === 2 && from?.operator === "ge" && to?.operator === "le")
     return { choice: "between", text: `${from.value} .. ${shownBound(to.value)}`, more: false };
-  const text = takesList(first.operator)
-    ? (listOf(first.value)
-        ?.map(shownBound)
-        .join(first.operator === "outside" ? " .. " : ", ") ?? first.value)
-    : shownBound(first.value);
+  const values = hasEnds(first.operator) || LISTS.includes(first.operator) ? listOf(first.value) : undefined;
+  const text = (values ?? [first.value]).map(shownBound).join(hasEnds(first.operator) ? " .. " : ", ");
   return { choice: first.operator, text, more: filters.length > 1 };
 }
 
@@ -169,7 +144,7 @@ export function filtersOf(column: string, type: string, choice: Choice, text: st
 
 /** Filters for rows without a value, if that is among those entered; undefined if it isn't. @throws Error */
 export function emptyFilters(column: string, type: string, choice: Choice, text: string): Filter[] | undefined {
-  const isList = choice === "in" || choice === "not_in";
+  const isList = LISTS.includes(choice);
   const values = isList ? text.split(",").map((one) => one.trim()) : [text.trim()];
   if (!(isList || choice === "eq" || choice === "ne") || !values.includes(EMPTY)) return undefined;
   const others = values.filter((one) => one !== EMPTY && one !== "").join(",");

@@ -415,7 +415,7 @@ describe("draft", () => {
     expect(localStorage.length).toBe(0);
   });
 
-  it("is none once everything is undone", async () => {
+  it("is removed once all its changes are undone", async () => {
     const own = service({ publish: vi.fn(() => Promise.resolve()) });
     const draft = new Draft("s", "f", own);
     await draft.load();
@@ -426,6 +426,8 @@ describe("draft", () => {
     await draft.save();
     expect(own.publish).toHaveBeenCalledWith("s", "f", '"2"');
     expect(draft.isChanged.value).toBe(false);
+    await draft.publish();
+    expect(draft.published.value?.text).toBe("one");
     draft.redo();
     await draft.save();
     expect(own.saveDraft).toHaveBeenLastCalledWith("s", "f", "two", null);

@@ -213,7 +213,8 @@ export class Draft {
         this.saved.value?.etag ?? null,
       );
       this.took({ text, etag });
-      if (text === this.published.value?.text) await this.remove(etag);
+      // If it isn't removed, it can still be published.
+      if (text === this.published.value?.text) await this.remove(etag).catch(() => undefined);
       // Validation without SQL; the rest follows.
       if (!verdict.ok) this.verdict.value = verdict;
       void this.validate();
@@ -228,15 +229,11 @@ export class Draft {
     }
   }
 
-  /** Removes a draft that equals the published version, by publishing it; it stays if that fails. */
+  /** Removes a draft that equals the published version, by publishing it. @throws ApiFailure; the draft stays */
   private async remove(etag: string | null): Promise<void> {
-    try {
-      await this.service.publish(this.slug, this.name, etag);
-      this.saved.value = undefined;
-      if (this.local.value) this.local.value = { ...this.local.value, etag: null };
-    } catch {
-      // The next save finds out why.
-    }
+    await this.service.publish(this.slug, this.name, etag);
+    this.saved.value = undefined;
+    if (this.local.value) this.local.value = { ...this.local.value, etag: null };
   }
 
   private took(saved: Saved): void {
@@ -330,6 +327,8 @@ export class Draft {
   /** @throws ApiFailure, after recording its findings */
   async publish(): Promise<void> {
     if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft couldn't be saved");
+    // The text equals the published one, so that no draft is left.
+    if (!this.saved.value) return;
     try {
       await this.service.publish(this.slug, this.name, this.saved.value?.etag ?? null);
       this.published.value = this.saved.value;
@@ -356,13 +355,8 @@ export class Draft {
     if (draft) {
       // One request, so that no outdated draft is shown.
       const { etag } = await this.service.saveDraft(this.slug, this.name, published.text, draft.etag);
-      try {
-        await this.service.publish(this.slug, this.name, etag);
-        this.saved.value = undefined;
-      } catch (error) {
-        this.saved.value = { text: published.text, etag };
-        throw error;
-      }
+      this.saved.value = { text: published.text, etag };
+      await this.remove(etag);
     }
     this.conflict.value = undefined;
     this.unsaved.value = undefined;
