@@ -22,6 +22,7 @@ use super::naming;
 use super::proposal::{Alternative, ColumnEvidence, ColumnProposal, Proposal, TEXT, VariantProposal};
 use super::propose::{InferError, InferOptions, fetch, infer_head};
 use super::times::DateOrder;
+use crate::domain::text::counted;
 use crate::ports::ObjectStore;
 
 /// Files that are joined at most.
@@ -155,6 +156,9 @@ fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSa
     for (at, column) in merged.columns.iter_mut().enumerate() {
         let all: Vec<ColumnProposal> = formats.iter().map(|format| format.proposal.columns[at].clone()).collect();
         join_evidence(column, &all);
+        if let Some(why) = reasons_of_readings(&formats, at) {
+            column.evidence.why = why;
+        }
     }
     merged.warnings = formats.iter().flat_map(|format| format.warnings(&all)).collect();
     for FormatGroup { proposal, members } in others {
@@ -173,6 +177,25 @@ fn merge(sampled: &[Sampled], deadline: Instant) -> Result<(Proposal, Vec<FileSa
     let read: Vec<_> = all.iter().enumerate().map(|(at, file)| (*file, proposal_of(&formats, at))).collect();
     merged.warnings.extend(copies::find(&read, &files, deadline));
     Ok((merged, files))
+}
+
+/// Why a column is read as it is, where formats read it in different ways: each reading with its number of files.
+fn reasons_of_readings(formats: &[FormatGroup], at: usize) -> Option<String> {
+    let mut readings: Vec<(&ColumnProposal, usize)> = Vec::new();
+    for FormatGroup { proposal, members } in formats {
+        let own = &proposal.columns[at];
+        let is_equal =
+            |known: &ColumnProposal| (&known.formats, &known.number_format) == (&own.formats, &own.number_format);
+        match readings.iter_mut().find(|(known, _)| is_equal(known)) {
+            Some((_, files)) => *files += members.len(),
+            None if own.evidence.values > 0 => readings.push((own, members.len())),
+            None => {}
+        }
+    }
+    let reason = |(column, files): &(&ColumnProposal, usize)| {
+        format!("in {}, {}", counted(*files as u64, "file", "files"), column.evidence.why)
+    };
+    (readings.len() > 1).then(|| readings.iter().map(reason).collect::<Vec<_>>().join("; "))
 }
 
 /// The proposal under the names of the first file that was asked for.

@@ -163,6 +163,10 @@ fn files_of_other_formats_become_variants_of_the_largest() {
         (type_of(&joined, "amount"), type_of(&joined, "day"), type_of(&joined, "promo")),
         ("decimal(18,2)".to_owned(), "date".to_owned(), "string".to_owned())
     );
+    assert_eq!(
+        joined.proposal.columns[1].evidence.why,
+        "in 2 files, every value is a date in ISO 8601; in 1 file, every value is a date in the format `%d.%m.%Y`"
+    );
     assert_eq!(joined.proposal.sample.rows_confirmed, 6);
     assert_eq!((joined.proposal.columns[4].evidence.values, joined.proposal.columns[4].evidence.nulls), (2, 4));
     assert_eq!(mapping.get("csv"), None);
