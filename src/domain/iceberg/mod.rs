@@ -20,7 +20,7 @@ pub use metadata::{IcebergState, Snapshot, SnapshotTotals};
 pub use schema::{Evolution, Schemas, iceberg_type};
 pub use values::decimal_bound;
 
-/// Columns with statistics, in the order of the table; the default of other writers.
-pub const STATS_COLUMNS_MAX: usize = 100;
+/// Columns with bounds, in the order of the table; the number of columns with statistics of other writers.
+pub const BOUNDS_COLUMNS_MAX: usize = 100;
 /// Characters of a text that is a bound; longer ones are cut, and the upper bound is rounded up.
 pub const TEXT_BOUND_CHARS_MAX: usize = 32;

@@ -58,7 +58,7 @@ pub struct StoredFile {
     pub iceberg: Option<Box<IcebergFile>>,
 }
 
-/// The Iceberg statistics of a data file's first columns, in file order. `None`: unknown.
+/// The Iceberg statistics of a data file's columns, in file order; bounds only of the first. `None`: unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IcebergFile {
     pub nulls: Vec<Option<u64>>,

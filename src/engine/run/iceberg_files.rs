@@ -4,7 +4,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::footer_bounds::{ColumnBound, ColumnSummary};
 use crate::domain::digest::hex;
-use crate::domain::iceberg::{STATS_COLUMNS_MAX, TEXT_BOUND_CHARS_MAX, decimal_bound};
+use crate::domain::iceberg::{BOUNDS_COLUMNS_MAX, TEXT_BOUND_CHARS_MAX, decimal_bound};
 use crate::domain::pipeline::Mapping;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::table_log::entries::IcebergFile;
@@ -15,14 +15,13 @@ const LONG_DIGITS_MAX: u8 = 18;
 /// Describes the data files of one table.
 #[derive(Debug, Clone)]
 pub(super) struct IcebergFiles {
-    /// The first columns in the files.
+    /// The columns in the files.
     columns: Vec<DataType>,
 }
 
 impl IcebergFiles {
     pub(super) fn of(mapping: &Mapping) -> Self {
-        let stored = mapping.stored_columns().into_iter().take(STATS_COLUMNS_MAX);
-        Self { columns: stored.map(|at| mapping.columns[at].ty).collect() }
+        Self { columns: mapping.stored_columns().into_iter().map(|at| mapping.columns[at].ty).collect() }
     }
 
     /// Describes a file by its footer.
@@ -30,7 +29,11 @@ impl IcebergFiles {
         let mut file = IcebergFile::default();
         for (at, ty) in self.columns.iter().enumerate() {
             let ColumnSummary { bounds, nulls } = ColumnSummary::of(metadata, at, *ty);
+            // DuckDB 1.4 takes columns without a count for columns without nulls.
             file.nulls.push(nulls);
+            if at >= BOUNDS_COLUMNS_MAX {
+                continue;
+            }
             let [lower, upper] = bounds.map_or([None, None], |[min, max]| [Some(min), Some(max)]);
             file.lower.push(lower.and_then(|min| binary(&min, *ty, false)).map(|bytes| hex(&bytes)));
             file.upper.push(upper.and_then(|max| binary(&max, *ty, true)).map(|bytes| hex(&bytes)));
@@ -77,7 +80,32 @@ fn cut(text: &str, up: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use arrow::datatypes::{DataType as ArrowType, Field, Schema};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::ParquetMetaDataReader;
+
     use super::*;
+
+    #[test]
+    fn wide_files_have_the_nulls_of_all_columns_and_the_bounds_of_the_first() {
+        let width = BOUNDS_COLUMNS_MAX + 1;
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), None]));
+        let fields = (0..width).map(|at| Field::new(format!("c{at}"), ArrowType::Int64, true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![column; width]).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, schema, None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(bytes)).unwrap();
+        let file = IcebergFiles { columns: vec![DataType::Int64; width] }.describe(&metadata);
+        assert_eq!(file.nulls, vec![Some(1); width]);
+        let three = Some(hex(&3_i64.to_le_bytes()));
+        assert_eq!((file.lower, file.upper), (vec![three.clone(); width - 1], vec![three; width - 1]));
+    }
 
     #[test]
     fn long_texts_are_rounded_outwards() {

@@ -263,7 +263,7 @@ impl Oracle {
             if expected.rebuild {
                 return false;
             }
-            any |= !expected.accepted.is_empty();
+            any |= expected.accepted.keys().any(|key| !expected.archived.contains(key));
         }
         any && matches!(keys, ChangedKeys::Only(_))
     }

@@ -212,9 +212,10 @@ export class Draft {
         text,
         this.saved.value?.etag ?? null,
       );
-      this.took({ text, etag });
+      const saved = { text, etag };
       // If it isn't removed, it can still be published.
-      if (text === this.published.value?.text) await this.remove(etag).catch(() => undefined);
+      if (text === this.published.value?.text) await this.remove(saved).catch(() => undefined);
+      else this.took(text, saved);
       // Validation without SQL; the rest follows.
       if (!verdict.ok) this.verdict.value = verdict;
       void this.validate();
@@ -229,18 +230,27 @@ export class Draft {
     }
   }
 
-  /** Removes a draft that equals the published version, by publishing it. @throws ApiFailure; the draft stays */
-  private async remove(etag: string | null): Promise<void> {
-    await this.service.publish(this.slug, this.name, etag);
-    this.saved.value = undefined;
-    if (this.local.value) this.local.value = { ...this.local.value, etag: null };
+  /**
+   * Removes a draft that equals the published version, by publishing it. Views learn of the draft only if it stays: they
+   * would read data that is gone.
+   * @throws ApiFailure; the draft stays
+   */
+  private async remove(saved: Saved): Promise<void> {
+    try {
+      await this.service.publish(this.slug, this.name, saved.etag);
+      this.took(saved.text, undefined);
+    } catch (error) {
+      this.took(saved.text, saved);
+      throw error;
+    }
   }
 
-  private took(saved: Saved): void {
-    this.saved.value = saved;
+  /** Takes what the service has now: the stored text, and the draft if it is one. */
+  private took(text: string, draft: Saved | undefined): void {
+    this.saved.value = draft;
     this.unsaved.value = undefined;
     this.local.value =
-      this.text.value === saved.text ? null : { text: this.text.value, etag: saved.etag, base: saved.text };
+      this.text.value === text ? null : { text: this.text.value, etag: draft?.etag ?? null, base: text };
   }
 
   /** Loads a concurrent save. */
@@ -355,8 +365,7 @@ export class Draft {
     if (draft) {
       // One request, so that no outdated draft is shown.
       const { etag } = await this.service.saveDraft(this.slug, this.name, published.text, draft.etag);
-      this.saved.value = { text: published.text, etag };
-      await this.remove(etag);
+      await this.remove({ text: published.text, etag });
     }
     this.conflict.value = undefined;
     this.unsaved.value = undefined;
