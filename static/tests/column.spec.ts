@@ -132,6 +132,31 @@ test("a column without empty cells, an invalid format and a broken dashboard's q
   await expectAccessible(page);
 });
 
+test("a column gets its values from the names of the files", async ({ page, api }) => {
+  await prepared(api, "column-path", TEXT, { "sales/north.csv": "id,day,price\n4,01.06.2025,$1\n" });
+  await page.goto("/p/column-path/data/sales?tab=schema");
+  await page.getByRole("button", { name: "Add column from file names" }).click(SLOW);
+  const dialog = page.getByRole("dialog", { name: "Add column from file names" });
+  const values = dialog.getByLabel("Values");
+  await expect(values).toHaveValue("{}", SLOW);
+  await values.fill("north");
+  await expect(values).toHaveAccessibleDescription("may.csv: no value · north.csv: north");
+  await dialog.getByLabel("Column from file names").fill("region");
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Save and run" }).click();
+  await expect(page.getByRole("button", { name: "Edit column region" })).toBeVisible(SLOW);
+  expect((await rowsOf(api, "column-path")).map((row) => [row[0], row[3]])).toEqual([
+    [1, null],
+    [2, null],
+    [3, null],
+    [4, "north"],
+  ]);
+  await page.getByRole("button", { name: "Edit column region" }).click();
+  const editing = page.getByRole("dialog", { name: "Edit column region" });
+  await expect(editing.getByText("From the path of each file: north")).toBeVisible(SLOW);
+  await expect(editing.getByText("All 4 rows of 2 files can be read.")).toBeVisible(SLOW);
+});
+
 test("a save of another editor meanwhile isn't overwritten", async ({ page, api, watch }) => {
   watch.expected.push(/412/);
   await prepared(api, "column-conflict");

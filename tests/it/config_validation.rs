@@ -422,7 +422,13 @@ fn columns_are_read_or_computed_with_or_without_a_header() {
             "at least one must be read from the files",
         ),
         ("/columns/5", computed(json!({ "from_path": "{}" })), InvalidValue, "/columns/5/from_path", "or `expr`"),
-        ("/columns/0/from_path", json!("{}"), InvalidValue, "/columns/0/from", "either `from` or `from_path`"),
+        (
+            "/columns/0",
+            json!({ "name": "id", "type": "int64", "from": "key", "from_path": "{}" }),
+            InvalidValue,
+            "/columns/0/from",
+            "either `from` or `from_path`",
+        ),
         (
             "/columns/5",
             json!({ "name": "x", "type": "string", "from_path": "sales_*" }),

@@ -123,7 +123,7 @@ pub(super) fn resolve_variant(
         }
         let Some(column) = known.find(&entry.name, &at, report) else { continue };
         if !documents[column].is_read() {
-            let message = format!("the column {} is computed, not read from the files", quoted(&entry.name));
+            let message = format!("the column {} isn't read from the records of the files", quoted(&entry.name));
             report.push(InvalidValue, &at, message);
         } else if let Some(first) = entries.insert(column, index) {
             report.push(Duplicate, &at, format!("the column {} is already in entry {first}", quoted(&entry.name)));
