@@ -14,8 +14,11 @@ const SHOWN = 3;
 /** Name and values of a column from file names, with what some files have. */
 export function PathFields({ names, column, locked = false, onChange }: Props) {
   const part = fromPathOf(column.value);
-  const found = typeof part === "string" ? [] : names.map((name) => [name, wordIn(name, part)] as const);
-  const shown = found.toSorted(([, one], [, other]) => Number(one !== undefined) - Number(other !== undefined));
+  const found = typeof part === "string" ? [] : names.map((name) => [wordIn(name, part), name] as const);
+  // A file of each value, those without one first.
+  const shown = found
+    .filter(([word], at) => found.findIndex(([one]) => one === word) === at)
+    .toSorted(([one], [other]) => Number(one !== undefined) - Number(other !== undefined));
   return (
     <>
       <TextField
@@ -31,7 +34,7 @@ export function PathFields({ names, column, locked = false, onChange }: Props) {
             ? "{} is the value, and * any text."
             : shown
                 .slice(0, SHOWN)
-                .map(([name, word]) => `${name}: ${word ?? "no value"}`)
+                .map(([word, name]) => `${name}: ${word ?? "no value"}`)
                 .join(" · ")
         }
         value={column.value}

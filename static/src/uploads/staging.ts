@@ -60,28 +60,34 @@ export interface Staged {
 export const stagedGlob = ({ slug, key }: Pick<Staged, "slug" | "key">): string =>
   exactGlob(key.slice(`pipelines/${slug}/`.length));
 
-/** Maximum number of files of which each is sampled, if their samples together are within the limit. */
+/** Most files that are sampled, and most bytes of their samples together. */
 const FILES_MAX = 16;
 const FILES_BYTES_MAX = 32 << 20;
-/** Number of files sampled otherwise: the first, the last, and others in between. */
-const SPREAD_FILES = 4;
+/** Files that are sampled whatever their size: the first, the last, and others in between. */
+const FILES_MIN = 4;
+
+/** `most` of the files, evenly: the first, the last, and others in between. */
+function spread(files: readonly File[], most: number): File[] {
+  const step = (files.length - 1) / Math.max(1, most - 1);
+  return Array.from({ length: Math.min(most, files.length) }, (_, nth) => files[Math.floor(nth * step)]).filter(
+    (file) => file !== undefined,
+  );
+}
 
 /** The files that a proposal reads: one of each format at least. */
 export function sampled(files: readonly File[], formats: ReadonlyMap<File, string> = new Map()): File[] {
   const bytes = files.reduce((sum, { size }) => sum + Math.min(size, SAMPLE_BYTES_MAX), 0);
-  if (files.length <= FILES_MAX && bytes <= FILES_BYTES_MAX) return [...files];
-  const most = Math.min(SPREAD_FILES, files.length);
-  const places = Array.from({ length: most }, (_, nth) =>
-    Math.floor((nth * (files.length - 1)) / Math.max(1, most - 1)),
-  );
-  const spread = places.flatMap((at) => files[at] ?? []);
-  const known = new Set(spread.map((file) => formats.get(file)));
+  const fitting = Math.floor((FILES_BYTES_MAX * files.length) / Math.max(1, bytes));
+  const most = Math.min(FILES_MAX, Math.max(FILES_MIN, fitting));
+  const first = spread(files, FILES_MIN);
+  const known = new Set(first.map((file) => formats.get(file)));
   const others = files.filter((file) => {
     const isNew = !known.has(formats.get(file));
     known.add(formats.get(file));
     return isNew;
   });
-  const chosen = new Set([...spread, ...others.slice(0, FILES_MAX - spread.length)]);
+  const chosen = new Set([...first, ...others].slice(0, FILES_MAX));
+  for (const file of spread(files, most)) if (chosen.size < most) chosen.add(file);
   return files.filter((file) => chosen.has(file));
 }
 

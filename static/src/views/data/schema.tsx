@@ -155,9 +155,11 @@ export function Schema({
         </table>
       </div>
       {onEdit && (
-        <Button variant="quiet" icon={<Plus />} onClick={() => setIsAdding(true)}>
-          Add column from file names
-        </Button>
+        <div class="row">
+          <Button variant="quiet" icon={<Plus />} onClick={() => setIsAdding(true)}>
+            Add column from file names
+          </Button>
+        </div>
       )}
       {isAdding && <AddPathColumn slug={slug} table={table.name} onClose={() => setIsAdding(false)} onRun={onRun} />}
     </div>

@@ -30,13 +30,15 @@ export const PathColumns = ({ names, columns, locked, onChange }: Props) => (
         />
       </div>
     ))}
-    <Button
-      variant="quiet"
-      icon={<Plus />}
-      disabled={locked}
-      onClick={() => onChange([...columns, newPathColumn(names)])}
-    >
-      Add column from file names
-    </Button>
+    <div class="row">
+      <Button
+        variant="quiet"
+        icon={<Plus />}
+        disabled={locked}
+        onClick={() => onChange([...columns, newPathColumn(names)])}
+      >
+        Add column from file names
+      </Button>
+    </div>
   </>
 );

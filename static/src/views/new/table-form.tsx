@@ -23,6 +23,7 @@ import {
 } from "./draft";
 import { FormatDetails, formatLine } from "./format";
 import { linesBeforeHeader } from "../../uploads/file-head";
+import { nameOf } from "../../uploads/keys";
 import { firstLines } from "./first-lines";
 import { TableNaming } from "./naming";
 import { PathColumns } from "./path-columns";
@@ -69,6 +70,7 @@ interface Props {
 /** One table: its data first, then the format, the columns, and its name. */
 export function TableForm({ source, proposal, name, taken, locked, nameLocked, onDraft }: Props) {
   const { inferred, staged, samples, complete } = proposal;
+  const namesOfSource = source.kind === "files" ? source.files.map(({ name }) => name) : [nameOf(source.key)];
   const [draft, setDraft] = useState<Draft>(() => {
     const proposed = draftOf(inferred);
     return { ...proposed, table: freeTable(name ?? proposed.table, taken) };
@@ -112,6 +114,10 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
 
   // Samples in the table's own format.
   const isOfTable = ({ key }: Staged) => !draft.variants.some(({ keys }) => keys.includes(key));
+  const namesOfMain = () => {
+    const others = new Set(draft.variants.flatMap(({ keys }) => namesOfVariant(source, samples, keys)));
+    return namesOfSource.filter((name) => !others.has(name));
+  };
   const changeVariant = (at: number, item: string, value: unknown) => {
     const with_ = (variant: DraftVariant) => ({ ...variant, dialect: changed(variant.dialect, item, value) });
     put({ variants: draft.variants.map((variant, nth) => (nth === at ? with_(variant) : variant)) });
@@ -238,7 +244,7 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
         <FormatDetails
           title="Detected format"
           line={
-            (draft.variants.length > 0 ? `${filesText(samples.filter(isOfTable).map(({ name: of }) => of))}: ` : "") +
+            (draft.variants.length > 0 ? `${filesText(namesOfMain())}: ` : "") +
             formatLine(inferred, draft.dialect, complete, samples.filter(isOfTable))
           }
           inferred={inferred}
@@ -275,12 +281,7 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
           locked={locked}
           onChange={(columns) => put({ columns })}
         />
-        <PathColumns
-          names={source.kind === "files" ? source.files.map(({ name }) => name) : [source.key]}
-          columns={draft.paths}
-          locked={locked}
-          onChange={(paths) => put({ paths })}
-        />
+        <PathColumns names={namesOfSource} columns={draft.paths} locked={locked} onChange={(paths) => put({ paths })} />
         {problems.other.map((text) => (
           <Note key={text} tone="bad">
             {text}
