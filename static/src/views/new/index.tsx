@@ -102,7 +102,7 @@ export default function FromCsvView() {
           {namesOf(lost)} again.
         </Note>
       )}
-      {(starting || back) && <SourceStep onFiles={choose} />}
+      {(starting || back) && <SourceStep fromLake={!target} onFiles={choose} />}
       {!starting && (
         <div hidden={back}>
           {chosen.files.length > 0 && !groups ? (
