@@ -45,7 +45,7 @@ test("a version shows what it changed, is viewed, and is restored as a new one",
   await page.goto("/p/versions");
   const changes = page.locator(".section", { hasText: "Latest changes" });
   await expect(changes).toContainText("Earlier versions restored");
-  await expect(changes).toContainText("−1 rows");
+  await expect(changes).toContainText("−1 row");
 
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/p/versions/data/sales?tab=versions");

@@ -28,6 +28,10 @@ export function counted(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** What a run did to a table: `+12 rows`, or `rows replaced` if it has as many as before. */
+export const rowsChanged = (n: number): string =>
+  n === 0 ? "rows replaced" : `${signed(n)} ${Math.abs(n) === 1 ? "row" : "rows"}`;
+
 /** `+12`, `−3`, `±0`. */
 export function signed(n: number): string {
   if (n === 0) return "±0";
