@@ -164,6 +164,7 @@ test.describe("the lake", () => {
   test("shows a file at the line in the URL, as text and as table", async ({ page, api }) => {
     const lines = Array.from({ length: 2_000 }, (_, at) => `${at + 1};name ${at + 1}`);
     await api.upload("look/long.csv", `id;name\n${lines.join("\n")}\n`);
+    await page.goto("/jobs");
     await page.goto("/lake?file=look/long.csv&line=1500");
     const marked = page.locator(".lake-line[aria-current=true]");
     await expect(marked).toContainText("1499;name 1499");
@@ -171,9 +172,17 @@ test.describe("the lake", () => {
     await page.getByRole("tab", { name: "Table" }).click();
     await expect(page.getByText("name 1", { exact: true })).toBeVisible();
     await expectAccessible(page);
-    await page.getByRole("button", { name: "Close" }).click();
+    const close = page.getByRole("button", { name: "Close" });
+    await close.click();
     await expect(page.getByRole("link", { name: "long.csv" })).toBeVisible();
     await expectAccessible(page);
+    // Back opens no file again, whichever way it was opened.
+    await page.getByRole("link", { name: "long.csv" }).click();
+    await close.click();
+    await expect(close).toBeHidden();
+    await expect(page).toHaveURL(/\/lake\?prefix=look%2F$/);
+    await page.goBack();
+    await expect(page).toHaveURL(/\/jobs$/);
   });
 
   test("shows hostile names and contents as text", async ({ page, api }) => {

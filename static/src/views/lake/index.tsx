@@ -22,7 +22,7 @@ import { FolderDialog, MoveDialog } from "./dialogs";
 import { isSource } from "../../uploads/source-names";
 import { useDropHandler } from "../../uploads/use-drop";
 import { entriesOf, levelQuery, matches } from "./level";
-import { List } from "./list";
+import { FROM_LIST, List } from "./list";
 import { Peek } from "./peek";
 import { strayAmong, StrayDialog } from "./stray";
 import "./lake.css";
@@ -63,6 +63,9 @@ export default function LakeView() {
     [prefix],
   );
   const take = useCallback((taken: CollectedFiles) => void add(taken), [add]);
+  // Back then leads to where the file was opened, and doesn't open it again.
+  const closeFile = () =>
+    (history.state as unknown) === FROM_LIST ? history.back() : go(routes.lake(prefix), { replace: true });
   useDropHandler(`to ${here}`, take);
   return (
     <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
@@ -70,7 +73,7 @@ export default function LakeView() {
         <Level key={prefix} prefix={prefix} onAdd={take} />
       </div>
       {stray && <StrayDialog {...stray} onClose={() => setStray(undefined)} />}
-      {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={() => go(routes.lake(prefix))} />}
+      {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={closeFile} />}
     </Page>
   );
 }
@@ -108,7 +111,9 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
     { keys: "mod+a", does: "Select all" },
   ]);
   const open = (entry: Entry) =>
-    go(entry.kind === "folder" ? routes.lake(entry.key) : routes.lake(prefix, { file: entry.key }));
+    entry.kind === "folder"
+      ? go(routes.lake(entry.key))
+      : go(routes.lake(prefix, { file: entry.key }), { state: FROM_LIST });
   const close = () => setDialog(undefined);
   return (
     <>

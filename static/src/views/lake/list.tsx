@@ -143,6 +143,9 @@ export function List(props: Props) {
 
 const rowId = (at: number): string => `lake-row-${at}`;
 
+/** Navigation state of a file that is opened from its list, which is the history entry before it. */
+export const FROM_LIST = "from list";
+
 interface RowProps {
   entry: Entry;
   at: number;
@@ -177,7 +180,7 @@ function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, 
       </span>
       <span role="gridcell" class="lake-name">
         <Icon aria-hidden="true" />
-        <Link href={href} class="cut" title={entry.key} tabIndex={-1}>
+        <Link href={href} state={folder ? undefined : FROM_LIST} class="cut" title={entry.key} tabIndex={-1}>
           {folder ? `${entry.name}/` : entry.name}
         </Link>
       </span>
