@@ -24,13 +24,14 @@ use super::source_layout::{self, SourceLayout};
 use super::stored_rows::StoredRows;
 use super::text_list::TextList;
 use crate::domain::layout::pipeline_prefix;
+use crate::domain::source_name::compression;
 use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::SourceReader;
 use crate::ports::store::{Bucket, ETag};
 use crate::runtime::failpoint;
 
-/// Chunks of one source that may be queued.
-const QUEUED_CHUNKS_MAX: usize = 1;
+/// Largest source that is queued whole, in bytes.
+const QUEUED_WHOLE_BYTES_MAX: u64 = 64 << 10;
 
 /// Sources for each reader that are handed out before they are drained.
 const SOURCES_AHEAD: usize = 4;
@@ -55,6 +56,13 @@ impl SourceJob {
     fn fail(&self, error: ConvertError) {
         let _ = self.sender.send(Err(error));
     }
+}
+
+/// Pieces of a source that may be queued: one chunk, or the chunk and the end of a small source, whose reader then goes on
+/// to the next without waiting.
+fn queued_max(source: &SourceRef) -> usize {
+    let is_small = source.size <= QUEUED_WHOLE_BYTES_MAX && compression(&source.key).is_none();
+    if is_small { 2 } else { 1 }
 }
 
 /// The sources that a reader takes at a time: one, or two that are hashed in parallel.
@@ -175,7 +183,7 @@ impl Streams<'_> {
                 let rows = match item {
                     FeedItem::Buffered(rows) => StreamRows::Buffered(rows),
                     FeedItem::Read(source, at) => {
-                        let (sender, receiver) = bounded(QUEUED_CHUNKS_MAX);
+                        let (sender, receiver) = bounded(queued_max(&source));
                         jobs.push(SourceJob { source, sender, at });
                         StreamRows::Read(receiver)
                     }
