@@ -59,3 +59,10 @@ it.each([
   expect(names).not.toContain("8.csv");
   expect(names).toHaveLength(most);
 });
+
+it("samples of few files have all of them, unless they are large", () => {
+  const sized = (size: number) => (_: unknown, at: number) =>
+    Object.defineProperty(new File([], `${at}.csv`), "size", { value: size });
+  for (const many of [1, 2, 3, 5, 16]) expect(sampled(Array.from({ length: many }, sized(1000)))).toHaveLength(many);
+  expect(sampled(Array.from({ length: 16 }, sized(20 << 20)))).toHaveLength(4);
+});

@@ -66,12 +66,11 @@ const FILES_BYTES_MAX = 32 << 20;
 /** Files that are sampled whatever their size: the first, the last, and others in between. */
 const FILES_MIN = 4;
 
-/** `most` of the files, evenly: the first, the last, and others in between. */
+/** At most `most` of the files, evenly: the first, the last, and others in between. */
 function spread(files: readonly File[], most: number): File[] {
-  const step = (files.length - 1) / Math.max(1, most - 1);
-  return Array.from({ length: Math.min(most, files.length) }, (_, nth) => files[Math.floor(nth * step)]).filter(
-    (file) => file !== undefined,
-  );
+  const taken = Math.min(most, files.length);
+  const place = (nth: number) => Math.floor((nth * (files.length - 1)) / Math.max(1, taken - 1));
+  return Array.from({ length: taken }, (_, nth) => files[place(nth)]).filter((file) => file !== undefined);
 }
 
 /** The files that a proposal reads: one of each format at least. */

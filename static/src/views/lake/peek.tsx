@@ -32,7 +32,7 @@ export function Peek({ file, line, onClose }: Props) {
   const name = nameOf(file);
   useEffect(() => need(0, PIECE), [need, tab]);
   return (
-    <Dialog title={name} kind="drawer" onClose={onClose}>
+    <Dialog title={name} kind="drawer" inUrl onClose={onClose}>
       <div class="lake-peek">
         <p class="secondary">
           <code>{file}</code>
