@@ -1,6 +1,6 @@
 //! The columns of a mapping: names, types, sources.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::report::{Pointer, Report};
 use super::{formats, numbers, types};
@@ -334,8 +334,9 @@ fn path_part(document: &FromPathDocument, at: &Pointer, report: &mut Report) -> 
             }
         },
         FromPathDocument::OneOf(texts) => {
+            let mut known = HashSet::new();
             for (index, text) in texts.iter().enumerate() {
-                if texts[..index].iter().any(|other| other.to_lowercase() == text.to_lowercase()) {
+                if !known.insert(text.to_lowercase()) {
                     let message = format!("{} is listed twice (ignoring case)", quoted(text));
                     report.push(Duplicate, &at.index(index), message);
                 }
