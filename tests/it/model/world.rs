@@ -354,7 +354,7 @@ impl World {
     }
 
     /// Verifies the tables, marks damaged files for the next run, and deletes unknown objects. Returns the number of
-    /// faults.
+    /// faults, without those of files whose rows are in no CSV any more.
     pub fn repair(&self) -> usize {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
         let mut count = 0;
@@ -366,7 +366,7 @@ impl World {
                 faults.extend_from_slice(found);
                 Ok::<_, TableError>(())
             });
-            count += faults.len();
+            let mut keys: BTreeSet<String> = faults.iter().map(|fault| fault.key.clone()).collect();
             let is_unknown = |fault: &&TableFault| fault.kind == TableFaultKind::Unknown;
             for fault in faults.iter().filter(is_unknown) {
                 let options = WriteOptions::leased(&lease);
@@ -376,8 +376,11 @@ impl World {
                 mark_for_rebuild(&table, &lease).unwrap();
             } else {
                 let lost: BTreeSet<_> = faults.into_iter().filter_map(|fault| fault.owner).collect();
-                mark_lost(table, &lost, &lease).unwrap();
+                for archived in mark_lost(table, &lost, &lease).unwrap().archived {
+                    keys.remove(&self.key(&archived));
+                }
             }
+            count += keys.len();
         }
         count
     }
