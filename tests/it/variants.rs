@@ -216,7 +216,7 @@ fn problems_of_a_variant_are_reported_where_they_are() {
     check(&json!([{ "files": ["../b"] }]), &[(InvalidGlob, "/0/files/0", "segment")]);
     check(&json!([{ "files": ["b*"], "csv": { "delimiter": "" } }]), &[(InvalidValue, "/0/csv/delimiter", "")]);
     check(&with_columns(json!([{ "name": "dya" }])), &[(UnknownColumn, "/0/columns/0/name", "did you mean `day`?")]);
-    check(&with_columns(json!([{ "name": "next" }])), &[(InvalidValue, "/0/columns/0/name", "computed")]);
+    check(&with_columns(json!([{ "name": "next" }])), &[(InvalidValue, "/0/columns/0/name", "isn't read")]);
     check(
         &with_columns(json!([{ "name": "day" }, { "name": "Day" }])),
         &[(Duplicate, "/0/columns/1/name", "already in entry 0")],
