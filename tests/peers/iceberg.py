@@ -158,9 +158,6 @@ class ClickHouse(Reader):
         return self.fetch(query, version)[shown].to_pylist()
 
 
-# Before 1970 or after 2149.
-OTHER_YEARS = r"\d{1,3}|1[0-8]\d\d|19[0-6]\d|21[5-9]\d|2[2-9]\d\d|[3-9]\d{3}"
-
 # Daft needs field ids in the files, and fails with a message without them.
 READERS = {reader.name: reader for reader in [PyIceberg, Polars, DuckDb, ClickHouse]}
 
@@ -170,7 +167,7 @@ def main():
     # DuckDB rounds hours before 1970 towards zero; partitions of ClickHouse are days from 1970 to 2149.
     report = Report(
         r"DuckDB times( version \d+)?: filter on tz = datetime\.datetime\(1969,.*: 0 rows, expected \d+",
-        rf"ClickHouse times( version \d+)?: filter on \w+ = datetime\.(date|datetime)\(({OTHER_YEARS}),.*: 0 rows, expected \d+",
+        r"ClickHouse times( version \d+)?: filter on \w+ = datetime\.(date\((1|1582)|datetime\((1900|1969|2262)),.*: 0 rows, expected \d+",
     )
     lake = Lake(os.path.abspath(args.binary), os.path.abspath(args.folder), args)
     for _ in range(args.steps):

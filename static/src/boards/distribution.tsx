@@ -1,5 +1,5 @@
 import { count, counted, share } from "../format/number";
-import { familyOf, numberWritten, plain, timeWritten, written } from "../format/values";
+import { EMPTY, familyOf, numberWritten, plain, timeWritten, written } from "../format/values";
 import { scaleOf, type Summary } from "./summary";
 import "./distribution.css";
 
@@ -39,7 +39,7 @@ export function Distribution({ summary }: { summary: Summary }) {
       <span class="dist-top">
         {top.map((one) => (
           <span key={plain(one.value)} title={`${written(one.value, "text")}: ${counted(one.count, "row")}`}>
-            <span class="cut">{written(one.value, "text") || "(empty)"}</span>
+            <span class="cut">{written(one.value, "text") || EMPTY}</span>
             <span class="num dim">{share(one.count / Math.max(1, rows))}</span>
           </span>
         ))}

@@ -43,11 +43,19 @@ export const routes = {
 /** Navigation state that runs the query of the URL at once. Links from other sites can't set it. */
 export const RUN_IMMEDIATELY = { run: true } as const;
 
-/** Whether the last navigation asked to run at once. */
-export function runsImmediately(): boolean {
+/** Navigation state of a file that is opened from its list, which is the history entry before it. */
+export const FROM_LIST = { listed: true } as const;
+
+function isMarked(name: "run" | "listed"): boolean {
   const state: unknown = history.state;
-  return typeof state === "object" && state !== null && "run" in state && state.run === true;
+  return typeof state === "object" && state !== null && (state as Record<string, unknown>)[name] === true;
 }
+
+/** Whether the last navigation asked to run at once. */
+export const runsImmediately = (): boolean => isMarked("run");
+
+/** Whether the last navigation opened a file from its list. */
+export const isFromList = (): boolean => isMarked("listed");
 
 /** Navigation state that creates the dashboard of the URL from a table. */
 export const startFrom = (table: string) => ({ from: table });

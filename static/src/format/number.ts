@@ -29,7 +29,7 @@ export function counted(n: number, one: string, many = `${one}s`): string {
 }
 
 /** What a run did to a table: `+12 rows`, or `rows replaced` if it has as many as before. */
-export const rowsChanged = (n: number): string =>
+export const rowsChangeText = (n: number): string =>
   n === 0 ? "rows replaced" : `${signed(n)} ${Math.abs(n) === 1 ? "row" : "rows"}`;
 
 /** `+12`, `−3`, `±0`. */

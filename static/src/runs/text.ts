@@ -1,6 +1,6 @@
 /** Describes jobs in text. */
 import type { Job, Progress, Stage } from "../api/types";
-import { count, counted, rowsChanged } from "../format/number";
+import { count, counted, rowsChangeText } from "../format/number";
 import { duration } from "../format/time";
 import { rowsChange, type TableOutcome } from "./outcome";
 
@@ -122,7 +122,7 @@ function rowsText(tables: readonly TableOutcome[]): string {
       ) + some
     );
   const change = changes.reduce((sum: number, one = 0) => sum + one, 0);
-  return rowsChanged(change) + some;
+  return rowsChangeText(change) + some;
 }
 
 /** Short outcome for job lists, without status and time. */

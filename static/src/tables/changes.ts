@@ -8,7 +8,7 @@ import { patternOf } from "../format/time-pattern";
 import { typeWords } from "../format/types";
 import { exactGlob } from "../uploads/globs";
 import { csvOf as csvOfFile } from "../uploads/parts";
-import { footerMarks, formatText, isDialect, isOtherFormat, type Dialect } from "./dialect";
+import { footerMarks, formatText, isDialect, isOtherFormat, SIGNS, type Dialect } from "./dialect";
 
 export interface MappingChange {
   id: string;
@@ -62,8 +62,6 @@ export const headersOfTable = (mapping: StoredMapping): ReadonlySet<string> =>
 
 export const headerOf = ({ from, name }: ColumnProposal): string =>
   (typeof from === "string" ? from : name).toLowerCase();
-
-export const SIGNS: Record<string, string> = { ",": "comma", ".": "point", " ": "blank", "'": "apostrophe" };
 
 /** `decimal, thousands separator comma, with $`. */
 export function typeLine({ type, formats = [], number_format: format }: ColumnProposal): string {
@@ -349,7 +347,7 @@ function settings(mapping: StoredMapping, inferred: Inferred): MappingChange[] {
   if (found.trim && csv.trim !== true)
     changes.push({
       id: "trim",
-      label: "Ignore blanks around values",
+      label: "Ignore spaces around values",
       why: why("trim"),
       proposed: true,
       apply: (given) => withCsv(given, { trim: true }),

@@ -8,7 +8,8 @@ import { Checkbox, SelectField, TextField } from "../components/field";
 import { ISO_WORDS, patternOf, strftimeOf } from "../format/time-pattern";
 import { plain } from "../format/values";
 import { usePreviews } from "./adapt";
-import { isNumber, isTemporal, list, numberFormatOf, SIGNS } from "./changes";
+import { isNumber, isTemporal, list, numberFormatOf } from "./changes";
+import { SIGNS } from "./dialect";
 import { exampleMapping, RAW } from "./column";
 
 type Members = Record<string, unknown>;

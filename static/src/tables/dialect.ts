@@ -67,7 +67,16 @@ export const isDialect = (value: unknown): value is Dialect =>
 export const footerMarks = (values: readonly string[]): string =>
   values.map((value) => `“${value.replace(/\*$/, "…")}”`).join(" or ");
 
-const SIGNS: Record<string, string> = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space" };
+/** Names of separators. */
+export const SIGNS: Record<string, string> = {
+  ",": "comma",
+  ".": "point",
+  ";": "semicolon",
+  "\t": "tab",
+  "|": "pipe",
+  " ": "space",
+  "'": "apostrophe",
+};
 
 /** The encodings of all samples: a byte order mark takes precedence over the setting. */
 export function encodingsOf(dialect: Dialect, samples: readonly { mark?: string | undefined }[]): string {

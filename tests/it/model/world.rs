@@ -16,7 +16,7 @@ use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::*;
 use lakemill::domain::table_log::cuts::CutTargets;
 use lakemill::domain::table_log::history::AsOf;
-use lakemill::domain::table_log::root::Root;
+use lakemill::domain::table_log::root::{Owner, Root};
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::pipelines::tables::{
@@ -366,7 +366,7 @@ impl World {
                 faults.extend_from_slice(found);
                 Ok::<_, TableError>(())
             });
-            let mut keys: BTreeSet<String> = faults.iter().map(|fault| fault.key.clone()).collect();
+            count += faults.len();
             let is_unknown = |fault: &&TableFault| fault.kind == TableFaultKind::Unknown;
             for fault in faults.iter().filter(is_unknown) {
                 let options = WriteOptions::leased(&lease);
@@ -375,12 +375,15 @@ impl World {
             if verified.unwrap().is_broken {
                 mark_for_rebuild(&table, &lease).unwrap();
             } else {
-                let lost: BTreeSet<_> = faults.into_iter().filter_map(|fault| fault.owner).collect();
-                for archived in mark_lost(table, &lost, &lease).unwrap().archived {
-                    keys.remove(&self.key(&archived));
-                }
+                let lost: BTreeSet<_> = faults.iter().filter_map(|fault| fault.owner.clone()).collect();
+                // Rejected rows of a source whose CSV is gone stay lost.
+                let archived = mark_lost(table, &lost, &lease).unwrap().archived;
+                let stays = |fault: &&TableFault| {
+                    matches!(fault.owner, Some(Owner::Rejects(_)))
+                        && archived.iter().any(|source| self.key(source) == fault.key)
+                };
+                count -= faults.iter().filter(stays).count();
             }
-            count += keys.len();
         }
         count
     }

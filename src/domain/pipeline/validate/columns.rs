@@ -312,13 +312,17 @@ fn source(
         let message = "there is no header to look a name up in, since `csv.header` is false; give a position";
         report.push(InvalidValue, &from, message);
     }
-    for (index, name) in names.iter().enumerate() {
-        if names[..index].iter().any(|other| other.to_lowercase() == name.to_lowercase()) {
-            let message = format!("{} is listed twice (ignoring case)", quoted(name));
-            report.push(Duplicate, &from.index(index), message);
+    report_repeated(&names, &from, report);
+    Some(ColumnSource::Header(names))
+}
+
+fn report_repeated(texts: &[String], at: &Pointer, report: &mut Report) {
+    let mut known = HashSet::new();
+    for (index, text) in texts.iter().enumerate() {
+        if !known.insert(text.to_lowercase()) {
+            report.push(Duplicate, &at.index(index), format!("{} is listed twice (ignoring case)", quoted(text)));
         }
     }
-    Some(ColumnSource::Header(names))
 }
 
 fn path_part(document: &FromPathDocument, at: &Pointer, report: &mut Report) -> Option<PathPart> {
@@ -334,13 +338,7 @@ fn path_part(document: &FromPathDocument, at: &Pointer, report: &mut Report) -> 
             }
         },
         FromPathDocument::OneOf(texts) => {
-            let mut known = HashSet::new();
-            for (index, text) in texts.iter().enumerate() {
-                if !known.insert(text.to_lowercase()) {
-                    let message = format!("{} is listed twice (ignoring case)", quoted(text));
-                    report.push(Duplicate, &at.index(index), message);
-                }
-            }
+            report_repeated(texts, at, report);
             Some(PathPart::OneOf(texts.clone()))
         }
     }

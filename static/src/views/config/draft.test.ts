@@ -46,3 +46,17 @@ describe("unsaved text of an earlier page load", () => {
     expect(kept()).toBeNull();
   });
 });
+
+it("unsaved text that the browser can't store isn't called kept", () => {
+  const draft = new ConfigDraft(SLUG);
+  draft.arrived({ text: "old", etag: "1" });
+  const stop = draft.keeping();
+  const isKeptWith = (text: string) => {
+    draft.text.value = text;
+    window.dispatchEvent(new Event("pagehide"));
+    return [draft.isKept.value, kept() !== null];
+  };
+  expect(isKeptWith("x".repeat(600_000))).toEqual([false, false]);
+  expect(isKeptWith("short")).toEqual([true, true]);
+  stop();
+});

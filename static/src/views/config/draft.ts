@@ -5,7 +5,7 @@
  * discarding.
  */
 import { computed, effect, signal, type Signal } from "@preact/signals";
-import { persisted } from "../../browser/persisted";
+import { isPersisted, persisted } from "../../browser/persisted";
 
 /** The stored config; without an ETag, there is none yet. */
 export interface Stored {
@@ -46,11 +46,15 @@ export class ConfigDraft {
   /** The stored config, if `text` is based on another version. */
   readonly newerVersion = signal<Stored | undefined>(undefined);
   readonly dirty = computed(() => this.base.value !== undefined && this.text.value !== this.base.value.text);
+  /** False if the browser can't store the unsaved text: it is too long, or storage is full or disabled. */
+  readonly isKept = signal(true);
+  private readonly name: string;
   private readonly store: Signal<Draft | null>;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(slug: string) {
-    this.store = persisted<Draft | null>(`draft.config.${slug}`, null, isDraft);
+    this.name = `draft.config.${slug}`;
+    this.store = persisted<Draft | null>(this.name, null, isDraft);
   }
 
   /** Stores typing from now on; returns the stop function. */
@@ -83,6 +87,7 @@ export class ConfigDraft {
     if (before?.text === text && before.etag === base.etag) return;
     const short = base.text.length <= BASE_MAX ? base.text : null;
     this.store.value = { text, base: short, etag: base.etag, at: new Date().toISOString() };
+    this.isKept.value = isPersisted(this.name);
   }
 
   /** Whether this browser has unsaved text. */

@@ -225,7 +225,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
       : undefined;
   const part = search.get("part") === "effect" ? "effect" : "edit";
   useSelectionFromUrl(editor, draft, search.get("at"));
-  useUnsaved(`the config of ${slug}`, draft.dirty.value, "kept");
+  useUnsaved(`the config of ${slug}`, draft.dirty.value, draft.isKept.value ? "kept" : "view");
 
   const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);
   const asks = () => {

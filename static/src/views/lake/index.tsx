@@ -7,7 +7,7 @@ import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { toast } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { routes } from "../../browser/routes";
+import { isFromList, routes } from "../../browser/routes";
 import { saveFrom } from "../../browser/save";
 import { useShortcuts } from "../../browser/shortcuts";
 import { uploads } from "../../uploads";
@@ -22,7 +22,7 @@ import { FolderDialog, MoveDialog } from "./dialogs";
 import { isSource } from "../../uploads/source-names";
 import { useDropHandler } from "../../uploads/use-drop";
 import { entriesOf, levelQuery, matches } from "./level";
-import { FROM_LIST, List } from "./list";
+import { List, targetOf } from "./list";
 import { Peek } from "./peek";
 import { strayAmong, StrayDialog } from "./stray";
 import "./lake.css";
@@ -64,8 +64,7 @@ export default function LakeView() {
   );
   const take = useCallback((taken: CollectedFiles) => void add(taken), [add]);
   // Back then leads to where the file was opened, and doesn't open it again.
-  const closeFile = () =>
-    (history.state as unknown) === FROM_LIST ? history.back() : go(routes.lake(prefix), { replace: true });
+  const closeFile = () => (isFromList() ? history.back() : go(routes.lake(prefix), { replace: true }));
   useDropHandler(`to ${here}`, take);
   return (
     <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
@@ -110,10 +109,10 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: CollectedFile
     { keys: "Delete", does: "Delete the selection" },
     { keys: "mod+a", does: "Select all" },
   ]);
-  const open = (entry: Entry) =>
-    entry.kind === "folder"
-      ? go(routes.lake(entry.key))
-      : go(routes.lake(prefix, { file: entry.key }), { state: FROM_LIST });
+  const open = (entry: Entry) => {
+    const { href, ...options } = targetOf(prefix, entry);
+    go(href, options);
+  };
   const close = () => setDialog(undefined);
   return (
     <>

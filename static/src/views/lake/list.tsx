@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
-import { routes } from "../../browser/routes";
+import { FROM_LIST, routes } from "../../browser/routes";
 import { nameOf } from "../../uploads/keys";
 import { isSource } from "../../uploads/source-names";
 import { only, withRange, withStep, withToggled, type Selection } from "./selection";
@@ -143,8 +143,14 @@ export function List(props: Props) {
 
 const rowId = (at: number): string => `lake-row-${at}`;
 
-/** Navigation state of a file that is opened from its list, which is the history entry before it. */
-export const FROM_LIST = "from list";
+interface Target {
+  href: string;
+  state?: object;
+}
+
+/** Where an entry leads that is opened from the list of `prefix`. */
+export const targetOf = (prefix: string, { kind, key }: Entry): Target =>
+  kind === "folder" ? { href: routes.lake(key) } : { href: routes.lake(prefix, { file: key }), state: FROM_LIST };
 
 interface RowProps {
   entry: Entry;
@@ -161,7 +167,6 @@ interface RowProps {
 function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, onToggle }: RowProps) {
   const folder = entry.kind === "folder";
   const Icon = folder ? Folder : isSource(nameOf(entry.key)) ? FileSpreadsheet : FileIcon;
-  const href = folder ? routes.lake(entry.key) : routes.lake(prefix, { file: entry.key });
   return (
     <div
       id={rowId(at)}
@@ -180,7 +185,7 @@ function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, 
       </span>
       <span role="gridcell" class="lake-name">
         <Icon aria-hidden="true" />
-        <Link href={href} state={folder ? undefined : FROM_LIST} class="cut" title={entry.key} tabIndex={-1}>
+        <Link {...targetOf(prefix, entry)} class="cut" title={entry.key} tabIndex={-1}>
           {folder ? `${entry.name}/` : entry.name}
         </Link>
       </span>

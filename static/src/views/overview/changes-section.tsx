@@ -4,7 +4,7 @@ import { commitsQuery, jobQuery } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
-import { counted, rowsChanged } from "../../format/number";
+import { counted, rowsChangeText } from "../../format/number";
 import { routes } from "../../browser/routes";
 import type { PartitionChange, TableOutcome } from "../../runs/outcome";
 import { changesOf, lastChange, restoredSince, type RestoredTable } from "./changes";
@@ -22,7 +22,7 @@ function PartitionLines({ changes, more }: { changes: PartitionChange[]; more: n
               ? `new, ${counted(one.rows_after ?? 0, "row")}`
               : one.rows_after === null
                 ? "deleted"
-                : rowsChanged(one.rows_after - one.rows_before)}
+                : rowsChangeText(one.rows_after - one.rows_before)}
           </span>
         </li>
       ))}
@@ -67,7 +67,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
                 <span class="num">
                   {change.isNew || change.change === undefined
                     ? `new, ${counted(change.rows, "row")}`
-                    : rowsChanged(change.change)}
+                    : rowsChangeText(change.change)}
                 </span>
               </div>
               {shown.length > 0 && change.partitions > 1 && (
@@ -120,7 +120,7 @@ export function Changes({ slug, jobs, tables }: { slug: string; jobs: Job[]; tab
                     {table}
                   </Link>
                   <span class="dim">version {version}</span>
-                  <span class="num">{change === undefined ? counted(rows, "row") : rowsChanged(change)}</span>
+                  <span class="num">{change === undefined ? counted(rows, "row") : rowsChangeText(change)}</span>
                 </div>
               </li>
             ))}
