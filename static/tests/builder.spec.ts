@@ -293,6 +293,73 @@ test("a range of days filters a chart, and one that can't be read says why", asy
   await drawn(page, "by_shop");
 });
 
+test("one filter applies to the charts of several tables", async ({ page, api }) => {
+  const files = {
+    "sales_us.csv": "region,amount\nNorth,10.50\nSouth,20.50\nNorth,1.00",
+    "sales_eu.csv": "region,amount\nNorth,30.25\nEast,40.25",
+    "costs.csv": "place,amount\nNorth,5.00\nEast,6.00",
+  };
+  const mappings = Object.keys(files).map((file) => ({
+    table: file.replace(".csv", ""),
+    files: [file],
+    columns: [
+      { name: file === "costs.csv" ? "place" : "region", type: "string" },
+      { name: "amount", type: "decimal(10,2)" },
+    ],
+  }));
+  await api.pipeline("build-several", { version: 1, mappings }, files);
+  await page.goto("/p/build-several/data/sales_us?chart=1");
+  await expect(canvas(page)).toBeVisible();
+  await page.getByRole("button", { name: "Add chart to dashboard" }).click();
+  const first = page.getByRole("dialog", { name: "Add chart to dashboard" });
+  await first.getByLabel("Title of the panel").fill("US");
+  await first.getByLabel("Title of the dashboard").fill("Sales");
+  await first.getByRole("button", { name: "Add panel" }).click();
+  await drawn(page, "us");
+  for (const [table, title] of [
+    ["sales_eu", "EU"],
+    ["costs", "Costs"],
+  ] as const) {
+    await page.getByRole("button", { name: "Add chart", exact: true }).click();
+    const dialog = page.getByRole("dialog", { name: "Add chart" });
+    await dialog.getByLabel("Table", { exact: true }).selectOption(table);
+    // The chart of the chosen table is there, and with it the automatic title.
+    await expect(dialog.getByRole("table", { name: /: 2 rows/ })).toContainText("East");
+    await dialog.getByLabel("Title").fill(title);
+    await dialog.getByRole("button", { name: "Add chart" }).click();
+    await drawn(page, title.toLowerCase());
+  }
+
+  await page.getByRole("button", { name: "Add filter" }).click();
+  const adding = page.getByRole("dialog", { name: "Add filter" });
+  await adding.getByLabel("Table").selectOption("sales_us");
+  await adding.getByLabel("Column").selectOption("region");
+  const other = adding.getByRole("checkbox");
+  await expect(other).toHaveAccessibleName("Also filter the chart of sales_eu (region)");
+  await expect(adding.getByText(/^Applies to 2 charts of sales_us and sales_eu\. Charts of costs, and/)).toBeVisible();
+  await expectAccessible(page);
+  await other.uncheck();
+  await expect(adding.getByText(/^Applies to 1 chart of sales_us\. Charts of sales_eu and costs, and/)).toBeVisible();
+  await other.check();
+  await adding.getByRole("button", { name: "Add filter" }).click();
+  await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
+  await page.getByRole("button", { name: "Publish" }).click();
+  await page.getByRole("dialog", { name: "Publish sales" }).getByRole("button", { name: "Publish" }).click();
+
+  const rows = (id: string) => panel(page, id).getByRole("table").locator("tbody tr");
+  await expect(rows("us")).toHaveCount(2);
+  await expect(rows("eu")).toHaveCount(2);
+  await page.getByRole("button", { name: "Region Any" }).click();
+  await expect(page.getByRole("option")).toHaveText(["East", "North", "South"]);
+  await page.getByRole("option", { name: "North" }).click();
+  await page.keyboard.press("Escape");
+  await expect(rows("us")).toHaveText(["North11.50"]);
+  await expect(rows("eu")).toHaveText(["North30.25"]);
+  await expect(rows("costs")).toHaveCount(2);
+  const stored = await (await page.request.get("/api/p/build-several/dashboards/sales")).text();
+  expect(stored.match(/type: select/g)).toHaveLength(1);
+});
+
 test("the automatic title follows the chart until one is typed, and Back closes the dialog before the dashboard", async ({
   page,
   api,

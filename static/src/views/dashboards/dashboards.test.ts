@@ -12,7 +12,7 @@ import { marksOf } from "./marks";
 import { pivotOf } from "../../components/pivot/layout";
 import { shiftOf } from "../../boards/presets";
 import { sortedRows } from "./sort";
-import { likelyColumn } from "./param-dialog";
+import { fittingColumns, likelyColumn, optionsSql } from "./param-dialog";
 import { chosenText, choicesOf, scalarFromText, scalarToText, searchOf } from "./values";
 
 const param = (type: string, more: object = {}): Param => {
@@ -252,6 +252,32 @@ describe("the column that is suggested for a filter", () => {
     [["sold_at", "region"], "amount"],
     [["sold_at", "region", "amount"], "order_id"],
   ])("beside filters of %j is %s", (used, name) => expect(likelyColumn(columns, used)?.name).toBe(name));
+});
+
+describe("one filter of several tables", () => {
+  const tables = Object.entries({
+    sales_us: { region: "string", order_date: "date", amount: "decimal(10,2)" },
+    "sales-eu": { Region: "string", order_date: "timestamp", amount: "int64" },
+    costs: { region: "int32", place: "string", paid_on: "date", amount: "string" },
+  }).map(([name, columns]) => ({ name, schema: Object.entries(columns).map(([name, type]) => ({ name, type })) }));
+  it.each([
+    ["region", "string", { sales_us: "region", "sales-eu": "Region" }],
+    ["region", "boolean", { sales_us: "region", "sales-eu": "Region" }],
+    ["region", "float64", { costs: "region" }],
+    ["order_date", "timestamptz", { sales_us: "order_date", "sales-eu": "order_date" }],
+    ["amount", "float64", { sales_us: "amount", "sales-eu": "amount" }],
+    ["city", "string", {}],
+  ])("%s of the type %s fits columns of the same name and kind", (name, type, expected) =>
+    expect(Object.fromEntries(fittingColumns(tables, { name, type }))).toEqual(expected),
+  );
+
+  it("offers the values of all of them", () => {
+    const columns = fittingColumns(tables, { name: "region", type: "string" });
+    expect(optionsSql(columns)).toBe(
+      "SELECT DISTINCT coalesce(CAST(region AS VARCHAR), '(empty)') AS value FROM sales_us\n" +
+        `UNION SELECT coalesce(CAST(Region AS VARCHAR), '(empty)') AS value FROM "sales-eu" ORDER BY 1 LIMIT 1000`,
+    );
+  });
 });
 
 describe("the text of a chosen value", () => {

@@ -9,7 +9,7 @@ import { nameFrom } from "../../boards/builder/panel";
 import * as yaml from "../../boards/yaml";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { SelectField, TextField } from "../../components/field";
+import { Checkbox, SelectField, TextField } from "../../components/field";
 import { Menu } from "../../components/menu";
 import { Note } from "../../components/states";
 import { isNaming, words } from "../../format/naming";
@@ -45,6 +45,37 @@ export function likelyColumn<C extends { name: string; type: string }>(
 }
 const IDENTIFIERS = new Set(["id", "ids", "uuid", "guid", "key", "hash", "email", "url"]);
 
+interface Table {
+  name: string;
+  schema: readonly { name: string; type: string }[];
+}
+
+/** Columns that one filter fits, by table: of the same name, ignoring case as SQL does, and of the same kind. */
+export function fittingColumns(tables: readonly Table[], { name, type }: Table["schema"][number]): Map<string, string> {
+  const fits = (one: Table["schema"][number]) =>
+    one.name.toLowerCase() === name.toLowerCase() && kindOf(one.type) === kindOf(type);
+  return new Map(
+    tables.flatMap(({ name: table, schema }) => schema.filter(fits).map((one) => [table, one.name] as const)),
+  );
+}
+
+/** The statement of a filter's options: the values of the columns, by table. */
+export function optionsSql(columns: ReadonlyMap<string, string>): string {
+  const parts = [...columns].map(([table, column]) => `${textOrEmpty(column)} AS value FROM ${identifier(table)}`);
+  return `SELECT DISTINCT ${parts.join("\nUNION SELECT ")} ORDER BY 1 LIMIT ${OPTIONS_MAX}`;
+}
+
+/** Number of panels whose query the builder created from the table. */
+function chartsOf(value: unknown, table: string): number {
+  const { panels } = (value ?? {}) as { panels?: unknown };
+  const queries: ReadonlyMap<unknown, unknown> = yaml.builderQueriesOf(value, table);
+  return Array.isArray(panels)
+    ? (panels as ({ query?: unknown } | null)[]).filter((one) => queries.has(one?.query)).length
+    : 0;
+}
+
+const listed = (names: string[]): string => new Intl.ListFormat("en").format(names);
+
 const USE_LABELS: Record<ParamUse["kind"], string> = {
   date_range: "Viewers choose a range of days.",
   select: "Viewers choose one or more values.",
@@ -72,16 +103,26 @@ const hintsOf = (value: unknown): unknown[] => paramsOf(value).flatMap((one) => 
 export function ParamDialog({ slug, value, onApply, onClose }: Props) {
   const { data } = useQuery(tablesQuery(slug));
   const all = data?.tables.filter(({ system }) => !system) ?? [];
-  const used = all.filter(({ name }) => yaml.builderQueriesOf(value, name).size > 0);
+  const counts = new Map(all.map(({ name }) => [name, chartsOf(value, name)]));
+  const countOf = (name: string): number => counts.get(name) ?? 0;
+  const used = all.filter(({ name }) => countOf(name) > 0);
   const tables = used.length > 0 ? used : all;
   const [picked, setPicked] = useState<string>();
   const [column, setColumn] = useState<string>();
   const [typed, setTyped] = useState<string>();
+  const [unticked, setUnticked] = useState<string[]>([]);
   const table = tables.find(({ name }) => name === picked) ?? tables[0];
   const columns = table?.schema ?? [];
   const chosen = columns.find(({ name }) => name === column) ?? likelyColumn(columns, hintsOf(value));
   const kind = kindOf(chosen?.type ?? "string");
-  const charts = table ? yaml.builderQueriesOf(value, table.name).size : 0;
+  const others = used.filter(({ name }) => name !== table?.name);
+  const fitting = chosen ? fittingColumns(others, chosen) : new Map<string, string>();
+  const filtered = new Map([
+    ...(table && chosen ? [[table.name, chosen.name] as const] : []),
+    ...[...fitting].filter(([name]) => !unticked.includes(name)),
+  ]);
+  const unchanged = others.map(({ name }) => name).filter((name) => !filtered.has(name));
+  const charts = [...filtered.keys()].reduce((sum, name) => sum + countOf(name), 0);
   const title =
     typed ?? (chosen ? chosen.name.charAt(0).toUpperCase() + chosen.name.slice(1).replaceAll("_", " ") : "");
   const apply = () => {
@@ -96,15 +137,12 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
       };
       const options = nameFrom(`${chosen.name}_options`, yaml.queryNames(document));
       if (kind === "select") Object.assign(param, { multiple: true, options: { query: options } });
-      const query = {
-        name: options,
-        sql: `SELECT DISTINCT ${textOrEmpty(chosen.name)} AS value FROM ${identifier(table.name)} ORDER BY 1 LIMIT ${OPTIONS_MAX}`,
-      };
-      yaml.addParam(document, param, kind === "select" ? query : undefined);
-      const use: ParamUse = { param: name, kind, column: chosen.name, ...(kind === "select" ? { empty: true } : {}) };
-      yaml.changeUses(document, ({ source, params = [] }) =>
-        "table" in source && source.table === table.name ? [...params, use] : undefined,
-      );
+      yaml.addParam(document, param, kind === "select" ? { name: options, sql: optionsSql(filtered) } : undefined);
+      yaml.changeUses(document, ({ source, params = [] }) => {
+        const own = "table" in source ? filtered.get(source.table) : undefined;
+        if (own === undefined) return undefined;
+        return [...params, { param: name, kind, column: own, ...(kind === "select" ? { empty: true } : {}) }];
+      });
     });
   };
   return (
@@ -140,6 +178,16 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
             </option>
           ))}
         </SelectField>
+        {[...fitting].map(([name, own]) => (
+          <Checkbox
+            key={name}
+            label={`Also filter the ${countOf(name) === 1 ? "chart" : counted(countOf(name), "chart")} of ${name} (${own})`}
+            checked={filtered.has(name)}
+            onChange={(event) =>
+              setUnticked(event.currentTarget.checked ? unticked.filter((one) => one !== name) : [...unticked, name])
+            }
+          />
+        ))}
         <TextField
           label="Title"
           value={title}
@@ -150,7 +198,11 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
           <Note tone={charts === 0 ? "warn" : "neutral"}>
             {charts === 0
               ? `No chart of ${table.name} was made here, so the filter changes nothing yet. Use it in the SQL of your queries.`
-              : `Applies to ${counted(charts, "chart")} of ${table.name}. Charts whose SQL was written by hand don't change.`}
+              : `Applies to ${counted(charts, "chart")} of ${listed([...filtered.keys()])}. Charts ${
+                  unchanged.length > 0
+                    ? `of ${listed(unchanged)}, and charts whose SQL was written by hand,`
+                    : "whose SQL was written by hand"
+                } don't change.`}
           </Note>
         )}
       </div>
