@@ -5,7 +5,7 @@
 
 Makes a lake of random CSVs in FOLDER: all types that Delta has, nulls, extremes, odd partition values. After each of N
 random changes it runs Lakemill and remembers the rows. Then each reader reads the newest and older versions, whole and
-with filters on every column. With --loop it reads the table during further runs: each answer must be one version.
+with filters on every column. The log is checked by delta_protocol.py. With --loop it reads the table during further runs: each answer must be one version.
 Exits with 1 and prints each difference if there are any. The oracle is this script: it shares no code with Lakemill.
 """
 
@@ -24,6 +24,8 @@ import subprocess
 import sys
 import threading
 import time
+
+import delta_protocol
 
 UTC = dt.timezone.utc
 D = decimal.Decimal
@@ -405,6 +407,9 @@ def main():
         lake.change()
         lake.run()
 
+    for table in ["t", "plain"]:
+        versions = delta_protocol.check(lake.table(table), report.of("protocol", table))
+        print(f"protocol: checked {versions} versions of {table}", flush=True)
     newest = len(lake.versions) - 1
     older = older_versions(newest, args)
     readers = []
