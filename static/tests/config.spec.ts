@@ -400,6 +400,10 @@ test("a table is added from a CSV in the lake", async ({ page, api }) => {
   const editor = await opened(page, "config-add");
   await page.getByRole("button", { name: "Add table from CSV…" }).click();
   await page.getByRole("button", { name: "Generate a table from more/cities.csv" }).click();
+  const proposed = page.getByRole("dialog", { name: "Add table from CSV" });
+  await expect(proposed.getByRole("columnheader", { name: "Empty cells" })).toBeVisible();
+  await expect(proposed.getByRole("row", { name: /^city/ })).toContainText("text (string)");
+  await expect(proposed.getByRole("row", { name: /^city/ })).toContainText(/allowed$/);
   await page.getByRole("button", { name: "Add to config" }).click();
   await expect(editor).toContainText('"table": "cities"');
   await expect(page.getByText("cities is new and will be built from the matching files.")).toBeVisible();

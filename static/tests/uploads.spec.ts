@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { expect, test, type Page } from "./support/test";
+import { expect, expectAccessible, test, type Page } from "./support/test";
 
 const SLOW = { timeout: 60_000 };
 
@@ -154,4 +154,70 @@ test("a session that expires during an upload is renewed in place, and the uploa
   await expect(login).toBeHidden();
   await expect(page).toHaveURL(/\/p\/up-session\/data\/parts\?chart=1/, SLOW);
   expect(await rowsOf(page, "up-session", "parts")).toEqual([80, 80, 79]);
+});
+
+test("files of several tables are uploaded table by table", async ({ page, api }) => {
+  const mapping = (table: string, second: string) => ({
+    table,
+    files: [`${table}/*.csv`],
+    columns: [
+      { name: "id", type: "int64" },
+      { name: second, type: "string" },
+    ],
+  });
+  const reasons = (from: number, to: number) => csv(from, to).replace("id,name", "id,reason");
+  await api.pipeline(
+    "up-tables",
+    { version: 1, mappings: [mapping("sales", "name"), mapping("returns", "reason")] },
+    { "sales/a.csv": csv(0, 3), "returns/a.csv": reasons(0, 2) },
+  );
+  const choose = async (files: ReturnType<typeof file>[]) => {
+    const choosing = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
+    await (await choosing).setFiles(files);
+  };
+  await page.goto("/p/up-tables");
+  // One is named like its table, the others have its columns.
+  await choose([
+    file("sales-b.csv", csv(3, 10)),
+    file("may.csv", reasons(2, 6)),
+    file("june.csv", csv(10, 12)),
+    file("staff.csv", "employee,hired\nAnn,2020-01-01\n"),
+  ]);
+  const sales = page.getByRole("dialog", { name: "Add 2 files" });
+  await expect(sales).toContainText("Step 1 of 3: 2 files for sales. Next: 1 file for returns.", SLOW);
+  await expect(sales).toContainText("sales-b.csv, june.csv");
+  await expect(sales.getByLabel("Table")).toHaveValue("sales");
+  await expectAccessible(page);
+  await sales.getByRole("button", { name: "Upload" }).click(SLOW);
+  const returns = page.getByRole("dialog", { name: "Add may.csv" });
+  await expect(returns).toContainText("Step 2 of 3: 1 file for returns. Next: 1 file without a matching table.");
+  await expect(returns.getByLabel("Table")).toHaveValue("returns");
+  await returns.getByRole("button", { name: "Upload" }).click(SLOW);
+  const staff = page.getByRole("dialog", { name: "Add staff.csv" });
+  await expect(staff).toContainText("Step 3 of 3: 1 file.");
+  await expect(staff.getByLabel("Table")).toHaveValue("?");
+  await expect(staff.getByRole("button", { name: "Upload" })).toBeDisabled();
+  await staff.getByRole("button", { name: "Cancel" }).click();
+  await expect(staff).toBeHidden();
+  await expect.poll(() => rowsOf(page, "up-tables", "sales"), SLOW).toEqual([12, 12, 11]);
+  await expect.poll(() => rowsOf(page, "up-tables", "returns"), SLOW).toEqual([6, 6, 5]);
+  expect(JSON.stringify(await api.get("/api/lake?prefix=pipelines/up-tables/"))).not.toContain("staff");
+
+  // Files for a new table are previewed last; skipped ones are left out.
+  await choose([
+    file("sales-c.csv", csv(12, 14)),
+    file("returns-c.csv", reasons(6, 8)),
+    file("staff.csv", "employee,hired\nAnn,2020-01-01\n"),
+  ]);
+  const first = page.getByRole("dialog", { name: "Add sales-c.csv" });
+  await first.getByLabel("Table").selectOption({ label: "New table" });
+  await expect(first).toContainText("Step 1 of 3: 1 file. Next: 1 file for returns.");
+  await first.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("dialog", { name: "Add returns-c.csv" }).getByRole("button", { name: "Upload" }).click(SLOW);
+  await expect(staff).toContainText("Step 3 of 3: 1 file. Next: the preview of 1 file.");
+  await staff.getByRole("button", { name: "Skip" }).click();
+  await expect(page.getByRole("heading", { name: "New table from CSV", exact: true })).toBeVisible(SLOW);
+  await expect(page.locator("#view")).toContainText("sales-c.csv", SLOW);
+  await expect.poll(() => rowsOf(page, "up-tables", "returns"), SLOW).toEqual([8, 8, 7]);
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { typeWithName, typeWords } from "./types";
+import { emptyCells, typeWithName, typeWords } from "./types";
 
 it.each([
   ["hugeint", "whole number"],
@@ -22,3 +22,5 @@ it.each([
   ["date", "date"],
   ["timestamptz", "time with zone (timestamptz)"],
 ])("%s is offered as %s", (type, words) => expect(typeWithName(type)).toBe(words));
+
+it("empty cells are allowed or not", () => expect([true, false].map(emptyCells)).toEqual(["allowed", "not allowed"]));

@@ -15,6 +15,9 @@ export function typeWords(type: string): string {
   return type.toLowerCase();
 }
 
+/** Whether a column may have nulls, below `Empty cells`. */
+export const emptyCells = (nullable: boolean): string => (nullable ? "allowed" : "not allowed");
+
 /** `whole number (int64)`, `date`: with the exact type, where that says more. */
 export function typeWithName(type: string): string {
   const words = typeWords(type);

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/preact-query";
 import { FileUp } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { loadConfig, saveConfig } from "../api/config";
 import { isPaused, pausesQuery } from "../api/pauses";
@@ -26,11 +26,11 @@ import { defaultChoice, matchesOf, resolved, type Choice, type Match, type Resol
 import { take } from "../uploads/accept";
 import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
-import { OwnFormats, tableByHeader, unfitFiles, unfitFilesOf } from "../tables/own-format";
+import { OwnFormats, tablesByHeader, unfitFiles, unfitFilesOf } from "../tables/own-format";
 import { copiesIn } from "../tables/copies";
 import { checkUpload, UploadForecast } from "../tables/upload-check";
 import { UploadMatches } from "./upload-matches";
-import { offerFiles, uploadRequest } from "./upload-request";
+import { groupsOf, offerFiles, stepText, uploadRequest, type UploadRequest } from "./upload-request";
 
 const NAMES_SHOWN = 5;
 /** Values of the selects that aren't names. */
@@ -56,9 +56,8 @@ export function Uploader({ here }: { here: string | undefined }) {
       )}
       {request && (
         <UploadDialog
-          key={request.files.map(({ name }) => name).join("/")}
-          slug={request.slug}
-          files={request.files}
+          key={[request.steps?.at, ...request.files.map(({ name }) => name)].join("/")}
+          request={request}
           onClose={() => (uploadRequest.value = undefined)}
         />
       )}
@@ -67,13 +66,13 @@ export function Uploader({ here }: { here: string | undefined }) {
 }
 
 interface Props {
-  slug: string | undefined;
-  files: File[];
+  request: UploadRequest;
   onClose: () => void;
 }
 
-/** Asks for pipeline and table, and uploads the files to where the table reads them. */
-function UploadDialog({ slug: given, files, onClose }: Props) {
+/** Asks for pipeline and table, and uploads the files of one table to where it reads them. */
+function UploadDialog({ request, onClose }: Props) {
+  const { slug: given, files: offered, steps } = request;
   const [, go] = useLocation();
   const listed = useQuery(pipelinesQuery());
   const [chosen, setChosen] = useState(given ?? NEW);
@@ -83,30 +82,44 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const [choices, setChoices] = useState<ReadonlyMap<File, Choice>>(new Map());
   const status = useQuery({ ...statusQuery(chosen), enabled: chosen !== NEW });
   const pipelines = (listed.data?.pipelines ?? []).filter(({ config }) => config !== "missing");
-  const tables = (status.data?.tables ?? []).filter(({ globs }) => globs.length > 0);
-  const likely = likelyTable(tables, files[0]?.name ?? "")?.name;
-  const matched = useQuery({
-    queryKey: ["lake", "table", chosen, files],
-    queryFn: async () => (await tableByHeader(chosen, files[0] ?? new File([], ""))) ?? null,
-    enabled: status.data !== undefined && likely === undefined && tables.length > 1,
+  const stated = status.data?.tables;
+  const tables = useMemo(() => (stated ?? []).filter(({ globs }) => globs.length > 0), [stated]);
+  const named = useMemo(
+    () => new Map(offered.map((file) => [file, likelyTable(tables, file.name)?.name])),
+    [offered, tables],
+  );
+  const unnamed = offered.filter((file) => named.get(file) === undefined);
+  const byHeader = useQuery({
+    queryKey: ["lake", "tables", chosen, unnamed.map((file) => file.name)],
+    queryFn: () => tablesByHeader(chosen, unnamed),
+    enabled: steps === undefined && unnamed.length > 0 && tables.length > 1,
     staleTime: 0,
     gcTime: 0,
   });
-  const fitting = likely ?? tables.find((one) => one.name === matched.data)?.name;
-  const name = chosen === NEW ? NEW : (table ?? fitting ?? (tables.length === 0 ? NEW : CHOOSE));
+  const tableOf = (file: File) => {
+    const likely = named.get(file) ?? byHeader.data?.get(file);
+    return tables.find((one) => one.name === likely)?.name;
+  };
+  const groups = steps?.groups ?? groupsOf(offered, byHeader.isLoading ? () => undefined : tableOf);
+  const { at, toPreview } = steps ?? { at: 0, toPreview: [] as File[] };
+  const { files, table: fitting } = groups[at] ?? { files: [], table: undefined };
+  const next = groups[at + 1];
+  const name = table ?? tables.find((one) => one.name === fitting)?.name ?? (tables.length === 0 ? NEW : CHOOSE);
   const target = tables.find((one) => one.name === name);
+  // The hash of a key tells files apart by their names only.
+  const batch = [at, ...files.map((file) => file.name)];
   const refused = files
     .map(({ name: file, size }) => (size === 0 ? `${file} is empty: it has no rows` : sizeProblem(file, size)))
     .find((problem) => problem !== undefined);
   const stored = useQuery({
-    queryKey: ["lake", "matches", chosen, target?.globs, files],
+    queryKey: ["lake", "matches", chosen, target?.globs, batch],
     queryFn: () => matchesOf(chosen, target?.globs ?? [], files),
     enabled: target !== undefined,
     staleTime: 0,
     gcTime: 0,
   });
   const unfit = useQuery({
-    queryKey: ["lake", "unfit", chosen, target?.name, target?.globs, files],
+    queryKey: ["lake", "unfit", chosen, target?.name, target?.globs, batch],
     queryFn: () => unfitFilesOf(chosen, target?.name ?? "", target?.globs ?? [], files),
     enabled: target !== undefined,
     staleTime: 0,
@@ -121,7 +134,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     gcTime: 0,
   });
   const check = useQuery({
-    queryKey: ["lake", "check", chosen, target?.name, target?.globs, files],
+    queryKey: ["lake", "check", chosen, target?.name, target?.globs, batch],
     queryFn: async () =>
       (await checkUpload(
         chosen,
@@ -156,16 +169,30 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
   const problem = choiceProblem(matches, choiceOf, wanted);
   const ready =
     refused === undefined &&
+    !byHeader.isLoading &&
     name !== CHOOSE &&
     (chosen === NEW || status.data !== undefined) &&
     (target === undefined || (!stored.isPending && problem === undefined));
 
-  const upload = async () => {
-    if (!target) {
-      droppedFiles.value = files;
-      onClose();
-      return go(`~${routes.fromCsv({ pipeline: chosen })}`);
+  /** Goes on to the files of the next table, after the last to the preview of those for new tables. */
+  const proceed = (previewed: readonly File[]) => {
+    // Canceled while the upload was prepared.
+    if (uploadRequest.value !== request) return;
+    if (next) {
+      uploadRequest.value = {
+        slug: chosen,
+        files: next.files,
+        steps: { groups, at: at + 1, toPreview: previewed },
+      };
+      return;
     }
+    onClose();
+    if (previewed.length === 0) return;
+    droppedFiles.value = [...previewed];
+    go(`~${routes.fromCsv({ pipeline: chosen })}`);
+  };
+  const upload = async () => {
+    if (!target) return proceed([...toPreview, ...files]);
     setBusy(true);
     try {
       const plan = await planUpload(chosen, target, wanted, formats.data);
@@ -182,15 +209,27 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
     setBusy(true);
     try {
       await saveGlobs();
-      const batch = sendParts(parts, replaced ? true : undefined);
+      const sent = sendParts(parts, replaced ? true : undefined);
       const gone = [...new Set([...deleted, ...(replaced ?? [])])];
-      if (gone.length > 0) void deleteAfter(batch, gone);
-      onClose();
+      if (gone.length > 0) void deleteAfter(sent, gone);
+      proceed(toPreview);
     } catch (error) {
       toast.failed("Couldn't upload the files", error);
       setBusy(false);
     }
   };
+  const follows = next !== undefined || toPreview.length > 0;
+  const cancel = (
+    <>
+      <Button onClick={onClose}>Cancel</Button>
+      {follows && (
+        <Button disabled={busy} onClick={() => proceed(toPreview)}>
+          Skip
+        </Button>
+      )}
+    </>
+  );
+  const step = groups.length > 1 && <p class="secondary">{stepText({ groups, at, toPreview }, target?.name)}</p>;
   if (earlier) {
     const { plan, keys } = earlier;
     return (
@@ -199,7 +238,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
         onClose={onClose}
         actions={
           <>
-            <Button onClick={onClose}>Cancel</Button>
+            {cancel}
             <Button disabled={busy} onClick={() => void send(plan)}>
               Keep both
             </Button>
@@ -209,6 +248,7 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
           </>
         }
       >
+        {step}
         <p>
           An earlier upload is in the lake as <code>{namesOf(keys)}</code>. Replace deletes it after the upload. If both
           are kept, the table has the rows of both.
@@ -222,13 +262,14 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          {cancel}
           <Button variant="primary" busy={busy} disabled={!ready} onClick={() => void upload()}>
-            {name === NEW ? "Preview" : "Upload"}
+            {name !== NEW ? "Upload" : next ? "Continue" : "Preview"}
           </Button>
         </>
       }
     >
+      {step}
       <FileNames files={files} />
       {refused !== undefined && <Note tone="bad">{refused}.</Note>}
       {given === undefined && (
@@ -315,7 +356,10 @@ function UploadDialog({ slug: given, files, onClose }: Props) {
         </UploadDestination>
       ) : (
         name === NEW && (
-          <p class="secondary">Next you see the data, the detected format and the columns. Nothing is created yet.</p>
+          <p class="secondary">
+            {next ? "After the other files" : "Next"} you see the data, the detected format and the columns. Nothing is
+            created yet.
+          </p>
         )
       )}
     </Dialog>

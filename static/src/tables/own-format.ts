@@ -1,5 +1,5 @@
 /** Files to upload whose format differs from their table's: the config gets variants for them before they are sent. */
-import { loadConfig, type StoredMapping } from "../api/config";
+import { loadConfig, type StoredConfig, type StoredMapping } from "../api/config";
 import type { Inferred } from "../api/types";
 import { split } from "../format/delimited";
 import { readHead } from "../uploads/file-head";
@@ -13,6 +13,8 @@ import { formatText, isDialect, itemOf, type Dialect } from "./dialect";
 
 /** Files of one upload that get formats of their own. */
 const FILES_MAX = 10;
+/** Files of one upload whose headers are read to find their tables. */
+const HEADERS_MAX = 64;
 
 /** `odd`: has the table's columns, and the config reads none of them in it; `foreign`: has other columns only. */
 type Fit = "reads" | "odd" | "foreign";
@@ -32,17 +34,30 @@ async function fitOf(file: File, place: string, mapping: StoredMapping): Promise
   return header.length > 1 && headers.size > 0 ? "foreign" : "reads";
 }
 
-/** The only table whose columns are those of the file's header; undefined if there is none, or several. @throws ApiFailure */
-export async function tableByHeader(slug: string, file: File): Promise<string | undefined> {
+/** The only table whose columns are those of the file's header; undefined if there is none, or several. */
+async function tableByHeader(file: File, { mappings = [] }: StoredConfig): Promise<string | undefined> {
   const start = await firstLines(file);
   const { header = [] } = readHead(start?.lines ?? []);
-  const { config } = await loadConfig(slug);
-  const fitting = (config.mappings ?? []).filter((mapping) => {
+  const fitting = mappings.filter((mapping) => {
     const known = headersOfTable(mapping);
     return known.size > 0 && known.size === header.length && header.every((name) => known.has(name));
   });
   const [one] = fitting;
   return fitting.length === 1 && typeof one?.table === "string" ? one.table : undefined;
+}
+
+/**
+ * The tables that files belong to by their headers. Beyond `HEADERS_MAX` files, the others belong to the table of these
+ * if all have the same. @throws ApiFailure
+ */
+export async function tablesByHeader(
+  slug: string,
+  files: readonly File[],
+): Promise<ReadonlyMap<File, string | undefined>> {
+  const { config } = await loadConfig(slug);
+  const tables = await Promise.all(files.slice(0, HEADERS_MAX).map((file) => tableByHeader(file, config)));
+  const common = new Set(tables).size === 1 ? tables[0] : undefined;
+  return new Map(files.map((file, at) => [file, at < HEADERS_MAX ? tables[at] : common]));
 }
 
 /** Whether it would be read as other letters, or fail the run. */

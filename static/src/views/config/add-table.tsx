@@ -9,6 +9,7 @@ import { Dialog } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { bytes, counted } from "../../format/number";
+import { emptyCells, typeWithName } from "../../format/types";
 import { routes } from "../../browser/routes";
 import { mappingHeads } from "./effect";
 import { matcher } from "../../uploads/globs";
@@ -87,7 +88,7 @@ function Proposal({ inferred }: { inferred: Inferred }) {
               <th>Column</th>
               <th>Type</th>
               <th>From</th>
-              <th>Nullable</th>
+              <th>Empty cells</th>
             </tr>
           </thead>
           <tbody>
@@ -96,11 +97,9 @@ function Proposal({ inferred }: { inferred: Inferred }) {
                 <td>
                   <code>{name}</code>
                 </td>
-                <td>
-                  <code>{type}</code>
-                </td>
+                <td>{typeWithName(type)}</td>
                 <td>{String(from)}</td>
-                <td>{nullable ? "yes" : "no"}</td>
+                <td>{emptyCells(nullable)}</td>
               </tr>
             ))}
           </tbody>

@@ -13,6 +13,7 @@ import { Button, IconButton } from "../../components/button";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
+import { emptyCells, typeWithName } from "../../format/types";
 import { AddPathColumn } from "../../tables/add-path-column";
 
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
@@ -95,7 +96,7 @@ export function Schema({
               <th class="num">#</th>
               <th>Column</th>
               <th>Type</th>
-              <th>Nullable</th>
+              <th>Empty cells</th>
               {hasStats && (
                 <>
                   <th>Nulls</th>
@@ -127,10 +128,10 @@ export function Schema({
                       )}
                     </span>
                   </td>
-                  <td class="mono" data-label="Type">
-                    {column.type}
+                  <td data-label="Type">{typeWithName(column.type)}</td>
+                  <td class={column.nullable ? "dim" : ""} data-label="Empty cells">
+                    {emptyCells(column.nullable)}
                   </td>
-                  <td data-label="Nullable">{column.nullable ? <span class="dim">yes</span> : "no"}</td>
                   {hasStats && (
                     <>
                       <td data-label="Nulls">
