@@ -83,9 +83,9 @@ impl Oracle {
         self.tampered.insert(key.to_owned());
     }
 
-    /// A verification and the next run rebuilt all damaged files of a table.
-    pub fn repaired(&mut self, table: &str) {
-        self.tampered.retain(|key| !is_of(table, key));
+    /// A verification and the next run rebuilt all damaged files of a table but those that `stay`.
+    pub fn repaired(&mut self, table: &str, stay: &BTreeSet<String>) {
+        self.tampered.retain(|key| !is_of(table, key) || stay.contains(key));
     }
 
     /// Runs the world's pipeline, while readers read its tables after its nth write.

@@ -191,11 +191,11 @@ fn repair(world: &World, oracle: &mut Oracle) -> Result<(), String> {
     world.repair();
     oracle.run(world, RunOptions::default(), None)?;
     if oracle.has_succeeded {
-        let faults = world.repair();
-        if faults > 0 {
-            return Err(format!("{faults} faults after a repair"));
+        let (faults, stay) = world.repair();
+        if !faults.is_empty() {
+            return Err(format!("faults after a repair: {faults:?}"));
         }
-        world.tables.iter().for_each(|table| oracle.repaired(table.name));
+        world.tables.iter().for_each(|table| oracle.repaired(table.name, &stay));
         oracle.compare_with_clean(world)?;
     }
     Ok(())

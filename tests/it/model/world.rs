@@ -353,11 +353,11 @@ impl World {
         seen
     }
 
-    /// Verifies the tables, marks damaged files for the next run, and deletes unknown objects. Returns the number of
-    /// faults, without those of files whose rows are in no CSV any more.
-    pub fn repair(&self) -> usize {
+    /// Verifies the tables, marks damaged files for the next run, and deletes unknown objects. Returns the keys of the
+    /// faults: of those that the next run repairs, and of rejected rows whose CSV is gone, which stay lost.
+    pub fn repair(&self) -> (Vec<String>, BTreeSet<String>) {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
-        let mut count = 0;
+        let (mut repaired, mut stay) = (Vec::new(), BTreeSet::new());
         for config in &self.tables {
             let table = TableStore::new(&self.store, &self.slug, config.name);
             recover(&table, table.root().unwrap().readable(), &lease).unwrap();
@@ -366,26 +366,28 @@ impl World {
                 faults.extend_from_slice(found);
                 Ok::<_, TableError>(())
             });
-            count += faults.len();
             let is_unknown = |fault: &&TableFault| fault.kind == TableFaultKind::Unknown;
             for fault in faults.iter().filter(is_unknown) {
                 let options = WriteOptions::leased(&lease);
                 self.store.delete(fault.bucket, std::slice::from_ref(&fault.key), &options).unwrap();
             }
+            let mut archived = Vec::new();
             if verified.unwrap().is_broken {
                 mark_for_rebuild(&table, &lease).unwrap();
             } else {
                 let lost: BTreeSet<_> = faults.iter().filter_map(|fault| fault.owner.clone()).collect();
-                // Rejected rows of a source whose CSV is gone stay lost.
-                let archived = mark_lost(table, &lost, &lease).unwrap().archived;
-                let stays = |fault: &&TableFault| {
-                    matches!(fault.owner, Some(Owner::Rejects(_)))
-                        && archived.iter().any(|source| self.key(source) == fault.key)
-                };
-                count -= faults.iter().filter(stays).count();
+                archived = mark_lost(table, &lost, &lease).unwrap().archived;
+            }
+            for fault in faults {
+                let relative = fault.key.strip_prefix(&self.key("")).unwrap_or(&fault.key).to_owned();
+                if matches!(fault.owner, Some(Owner::Rejects(_))) && archived.contains(&relative) {
+                    stay.insert(relative);
+                } else {
+                    repaired.push(relative);
+                }
             }
         }
-        count
+        (repaired, stay)
     }
 
     /// Makes an earlier version of a table the current one.

@@ -269,7 +269,7 @@ function Evidence({
       )}
       <div class="row wrap">
         <Checkbox
-          label="Nullable"
+          label="Allow empty cells"
           checked={column.nullable}
           disabled={locked}
           onChange={(event) => onChange({ ...column, nullable: event.currentTarget.checked })}

@@ -8,7 +8,7 @@ import { TextField } from "../../components/field";
 import { Failed, Skeleton } from "../../components/states";
 import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
-import { typeWords } from "../../format/types";
+import { emptyCells, typeWords } from "../../format/types";
 import { useShortcuts } from "../../browser/shortcuts";
 import { StateNotice } from "../../shell/state-notice";
 import { OtherPipelines } from "./others";
@@ -118,7 +118,7 @@ function TableItem({ table, open, onToggle, onInsert }: ItemProps) {
               <button
                 type="button"
                 class="query-put"
-                title={`${name}: ${type}${nullable ? ", nullable" : ""}`}
+                title={`${name}: ${type}, empty cells ${emptyCells(nullable)}`}
                 onClick={() => onInsert(identifier(name))}
               >
                 <span class="cut grow">{name}</span>
