@@ -314,9 +314,12 @@ fn type_name(ty: &str) -> &str {
 }
 
 /// The column as text, with a warning.
+fn text_of(column: &ColumnProposal) -> ColumnProposal {
+    ColumnProposal { ty: TEXT.into(), formats: Vec::new(), number_format: None, timezone: None, ..column.clone() }
+}
+
 fn as_text(column: &ColumnProposal, why: &str) -> ColumnProposal {
-    let mut text =
-        ColumnProposal { ty: TEXT.into(), formats: Vec::new(), number_format: None, timezone: None, ..column.clone() };
+    let mut text = text_of(column);
     if !text.evidence.warnings.iter().any(|warning| warning == why) {
         text.evidence.warnings.push(format!("{why}; it is read as text"));
     }
@@ -336,6 +339,10 @@ fn common_readings(own: &[Option<ColumnProposal>]) -> Option<Vec<Option<ColumnPr
             None if !types.contains(&column.ty) => types.push(column.ty.clone()),
             None => {}
         }
+    }
+    // Text everywhere, or no values.
+    if types.is_empty() && !own.iter().flatten().any(is_undecided) {
+        return Some(own.iter().map(|column| column.as_ref().map(text_of)).collect());
     }
     types.into_iter().find_map(|ty| {
         let read = |column: &Option<ColumnProposal>| match column {

@@ -4,6 +4,7 @@ import { toMinute } from "../format/time";
 import {
   extraColumns,
   failedFiles,
+  waitingFiles,
   isAbout,
   pendingFiles,
   pipelineState,
@@ -107,6 +108,24 @@ describe("table status", () => {
     expect(failedFiles(status([table(waiting)], { last_job: failed }))).toBe(1);
     expect(failedFiles(status([table(waiting)], { last_job: failed, active: true }))).toBe(0);
     expect(failedFiles(status([table(waiting)]))).toBe(0);
+  });
+  it("doesn't blame a table's files for a run that failed for another table", () => {
+    const last_job = { ...failed, error_message: "table `sales`: 1 of 400 rows was rejected" };
+    const some = (key: string) => ({ pending: { count: 1, first: [key] } });
+    const tables = [table({ name: "returns", ...some("r.csv") }), table({ name: "sales", ...some("s.csv") })];
+    const now = status(tables, { last_job });
+    const [returns, sales] = tables.map((own) => tableState(own, now));
+    expect([returns?.tone, returns?.label, returns?.action]).toEqual(["warn", "1 file to load", undefined]);
+    expect(returns?.sentence).toBe(
+      "1 file (r.csv) is not in the table yet, because the last run failed for another table: a run changes all tables or none.",
+    );
+    expect([sales?.tone, sales?.label]).toEqual(["bad", "1 file failed"]);
+    expect([failedFiles(now), waitingFiles(now)]).toEqual([1, 1]);
+    expect(pipelineState(now)?.actions.map(({ words }) => words)).not.toContain("Fix returns…");
+  });
+  it("counts the files that wait in all tables", () => {
+    const tables = ["a", "b"].map((name) => table({ name, pending: { count: 2, first: [`${name}.csv`] } }));
+    expect(pipelineState(status(tables))?.label).toBe("4 files to load");
   });
   it("counts the rows of deleted CSVs", () => {
     const state = one({ removed: { count: 1, rows: 1_800, first: ["orders/may.csv"] } });

@@ -91,6 +91,16 @@ const MISREAD: ReadonlySet<string> = new Set([
 
 export const isMisread = (code: string | null | undefined): boolean => MISREAD.has(code ?? "");
 
+/** Whether the message of a failed run is about this table, or about all of them. */
+export const isAbout = (message: string | null | undefined, { name }: Pick<TableStatus, "name">): boolean =>
+  !/\btable `/.test(message ?? "") || (message ?? "").includes(`table \`${name}\``);
+
+/** The last job, if it failed because of this table. */
+function failedJobOf(table: TableStatus, context: Context) {
+  const failed = failedJob(context);
+  return failed && isAbout(failed.error_message, table) ? failed : undefined;
+}
+
 /** Pending files that the last job tried to load: the others came after its start. */
 const attemptedFiles = ({ pending, untried }: TableStatus) => ({
   count: pending.count - untried.count,
@@ -99,14 +109,17 @@ const attemptedFiles = ({ pending, untried }: TableStatus) => ({
 
 /** How many files of all tables the last job failed to load, if it failed and none runs. */
 export const failedFiles = (status: PipelineStatus): number =>
-  failedJob(status) ? status.tables.reduce((sum, table) => sum + attemptedFiles(table).count, 0) : 0;
+  status.tables.reduce((sum, table) => sum + (failedJobOf(table, status) ? attemptedFiles(table).count : 0), 0);
 
-/** Pending files that no run has tried to load yet. */
-const untriedFiles = ({ pending, untried }: TableStatus, context: Context) => (failedJob(context) ? untried : pending);
+/** Pending files that no run has tried to load yet, or that wait until another table can be loaded. */
+const untriedFiles = (table: TableStatus, context: Context) =>
+  failedJobOf(table, context) ? table.untried : table.pending;
 
 /** How many of them all tables have. */
 export const waitingFiles = (status: PipelineStatus): number =>
   status.tables.reduce((sum, table) => sum + untriedFiles(table, status).count, 0);
+
+const toLoad = (files: number): string => `${counted(files, "file")} to load`;
 
 export interface PendingFile {
   /** Relative to the pipeline's folder. */
@@ -116,7 +129,7 @@ export interface PendingFile {
 
 /** Files of a table that it doesn't have, as far as they are named, those that failed first. */
 export function pendingFiles(table: TableStatus, context: Context): PendingFile[] {
-  const failed = new Set(failedJob(context) ? attemptedFiles(table).first : []);
+  const failed = new Set(failedJobOf(table, context) ? attemptedFiles(table).first : []);
   const state = context.active ? "loading" : "waiting";
   const files = table.pending.first.map((key): PendingFile => ({ key, state: failed.has(key) ? "failed" : state }));
   return files.sort((a, b) => Number(b.state === "failed") - Number(a.state === "failed"));
@@ -125,14 +138,10 @@ export function pendingFiles(table: TableStatus, context: Context): PendingFile[
 const filesAre = (files: { count: number; first: string[] }) =>
   `${counted(files.count, "file")} (${named(files)}) ${files.count === 1 ? "is" : "are"}`;
 
-/** Whether the message of a failed run is about this table, or about all of them. */
-export const isAbout = (message: string | null | undefined, { name }: Pick<TableStatus, "name">): boolean =>
-  !/\btable `/.test(message ?? "") || (message ?? "").includes(`table \`${name}\``);
-
 /** What the last run couldn't do for the table: load its files, or apply its config. */
 function failureState(table: TableStatus, context: Context): TableState | undefined {
   const { name, state } = table;
-  const failed = failedJob(context);
+  const failed = failedJobOf(table, context);
   if (!failed) return undefined;
   const tried = attemptedFiles(table);
   const why = failed.error_message ?? "unknown cause";
@@ -146,7 +155,7 @@ function failureState(table: TableStatus, context: Context): TableState | undefi
       sentence: `${filesAre(tried)} not in the table, because the last run failed: ${why}.`,
       action,
     };
-  if (state !== "changed" || !isAbout(failed.error_message, table)) return undefined;
+  if (state !== "changed") return undefined;
   return { tone: "bad", label: "last run failed", sentence: `The last run failed: ${why}.`, action };
 }
 
@@ -155,15 +164,25 @@ function pendingStates(table: TableStatus, context: Context): TableState[] {
   if (context.active) return [{ tone: "run", label: "loading", sentence: `${filesAre(pending)} being loaded.` }];
   const failed = failedJob(context);
   const waiting = untriedFiles(table, context);
-  const states: TableState[] = [];
-  if (waiting.count > 0)
-    states.push({
+  if (waiting.count === 0) return [];
+  const isHeld = failed !== undefined && !failedJobOf(table, context) && attemptedFiles(table).count > 0;
+  const label = toLoad(waiting.count);
+  if (isHeld)
+    return [
+      {
+        tone: "warn",
+        label,
+        sentence: `${filesAre(waiting)} not in the table yet, because the last run failed for another table: a run changes all tables or none.`,
+      },
+    ];
+  return [
+    {
       tone: "warn",
-      label: `${counted(waiting.count, "file")} to load`,
+      label,
       sentence: `${filesAre(waiting)} ${state === "new" && !failed ? "waiting for the first run" : "new or changed and not in the table yet"}.`,
       action: RUN,
-    });
-  return states;
+    },
+  ];
 }
 
 /** All states of a table, the most important first. */
@@ -302,7 +321,7 @@ export function pipelineState(status: KnownStatus): PipelineState | undefined {
   if (unread) more.push(unread.sentence);
   return {
     tone: troubled.some(isBad) ? "bad" : "warn",
-    label: state.label,
+    label: state.label === toLoad(untriedFiles(first.table, status).count) ? toLoad(waitingFiles(status)) : state.label,
     sentence: name + state.sentence,
     more,
     actions: actionsOf((wide ? sorted.slice(0, 1) : sorted).flatMap(named)),

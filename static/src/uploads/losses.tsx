@@ -93,7 +93,11 @@ export function Losses({ files, slugs }: { files: readonly LakeFile[]; slugs: re
         <p>No table has rows of {keys.length === 1 ? "this file" : "these files"} yet.</p>
       ) : (
         <>
-          <p>With the next run of {slugs.join(", ")}:</p>
+          <p>
+            {held.length + manual.length === 0
+              ? `A run of ${slugs.join(", ")} follows by itself:`
+              : `With the next run of ${slugs.join(", ")}:`}
+          </p>
           <ul class="losses">
             {data.map((loss) => (
               <li key={`${loss.slug}.${loss.table}`}>{lossText(loss, slugs.length > 1)}</li>

@@ -102,6 +102,18 @@ fn values_without_a_common_type_stay_text() {
 }
 
 #[test]
+fn text_in_files_of_several_formats_has_no_warning() {
+    let files = [("a.csv", "id,x,note\nA-1,10,\nA-2,20,\n"), ("b.csv", "id;x;note\nB-1;30;\nB-2;40;\n")];
+    let joined = joined(&files, 4);
+    assert_eq!(joined.proposal.variants.len(), 1);
+    for name in ["id", "note"] {
+        assert_eq!(type_of(&joined, name), "string");
+    }
+    let warnings: Vec<&String> = joined.proposal.columns.iter().flat_map(|column| &column.evidence.warnings).collect();
+    assert_eq!(warnings, ["no values were read, so the type is unknown"]);
+}
+
+#[test]
 fn columns_of_some_files_are_null_in_the_others() {
     let files = [("a.csv", "id,x\n1,10\n2,20\n"), ("b.csv", "id,x,promo\n3,30,yes\n4,40,no\n")];
     let joined = joined(&files, 4);

@@ -179,7 +179,8 @@ impl Oracle {
             (Err(error), Some(code)) => {
                 // A store failure may come first, while it deletes leftovers of an earlier run.
                 let is_outage = outage.is_some() && error.error.code == RunErrorCode::S3Error;
-                ensure!(error.error.code == code || is_outage, "expected {code:?}, found {error:?}");
+                let is_lost = self.lost_archived(&expected, error.error.code);
+                ensure!(error.error.code == code || is_outage || is_lost, "expected {code:?}, found {error:?}");
                 ensure!(!error.partially_published, "nothing was to be published: {error:?}");
                 // It may have deleted leftovers of an earlier run.
                 ensure!(roots(&before) == roots(&after), "a failed run changed the tables");
