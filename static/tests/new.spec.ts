@@ -124,6 +124,11 @@ test.describe("a pipeline from a CSV", () => {
       .getByLabel("CSV files")
       .setInputFiles([file("sales North 1.csv", "id\n1\n2\n"), file("sales south 1.csv", "id\n3\n")]);
     await ready(page);
+    await expect(page.getByText("The names of the files differ: north, south.")).toBeVisible();
+    await page.getByRole("button", { name: "Add as a column" }).click();
+    await expect(page.getByLabel("Column from file names")).toBeFocused();
+    await expect(page.getByText("The names of the files differ")).toBeHidden();
+    await page.getByRole("button", { name: "Remove file" }).click();
     await page.getByRole("button", { name: "Add column from file names" }).click();
     await expect(page.getByLabel("Values")).toHaveValue("north, south");
     await expect(page.getByLabel("Values")).toHaveAccessibleDescription(

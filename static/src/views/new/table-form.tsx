@@ -2,6 +2,7 @@ import { keepPreviousData, useQueries } from "@tanstack/preact-query";
 import type { ComponentChild } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Previewed } from "../../api/types";
+import { Button } from "../../components/button";
 import { Section } from "../../components/page";
 import { Failed, Note } from "../../components/states";
 import { toast } from "../../components/toasts";
@@ -29,6 +30,7 @@ import { TableNaming } from "./naming";
 import { PathColumns } from "./path-columns";
 import { checkedOf, type Checked } from "../../tables/checked";
 import { changed, changesColumns, formatText, itemOf, type Dialect } from "../../tables/dialect";
+import { newPathColumn, wordsOfNames } from "../../tables/path-columns";
 import { previewOf } from "../../tables/preview";
 import { LastRows, PreviewStep } from "./preview";
 import { namesOfVariant, PREVIEW_ROWS, type Ready } from "./proposal";
@@ -54,6 +56,8 @@ const TAIL_ROWS = 1000;
 const OTHER_ROWS = 10;
 /** Delay before a preview, in milliseconds. */
 const DEBOUNCE_MS = 300;
+/** Words of file names that are proposed as the values of a column. */
+const WORDS_MAX = 12;
 
 interface Props {
   source: Source;
@@ -71,6 +75,7 @@ interface Props {
 export function TableForm({ source, proposal, name, taken, locked, nameLocked, onDraft }: Props) {
   const { inferred, staged, samples, complete } = proposal;
   const namesOfSource = source.kind === "files" ? source.files.map(({ name }) => name) : [nameOf(source.key)];
+  const words = wordsOfNames(namesOfSource);
   const [draft, setDraft] = useState<Draft>(() => {
     const proposed = draftOf(inferred);
     return { ...proposed, table: freeTable(name ?? proposed.table, taken) };
@@ -218,6 +223,16 @@ export function TableForm({ source, proposal, name, taken, locked, nameLocked, o
               ))}
             </Warnings>
           )}
+        {words.length > 0 && words.length <= WORDS_MAX && draft.paths.length === 0 && (
+          <Note>
+            <div class="row wrap">
+              <span class="grow">The names of the files differ: {words.join(", ")}.</span>
+              <Button disabled={locked} onClick={() => put({ paths: [newPathColumn(namesOfSource)] })}>
+                Add as a column
+              </Button>
+            </div>
+          </Note>
+        )}
         {error ? (
           <Failed
             title="No preview"
