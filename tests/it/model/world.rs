@@ -16,7 +16,7 @@ use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::*;
 use lakemill::domain::table_log::cuts::CutTargets;
 use lakemill::domain::table_log::history::AsOf;
-use lakemill::domain::table_log::root::{Owner, Root};
+use lakemill::domain::table_log::root::Root;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::pipelines::tables::{
@@ -354,7 +354,7 @@ impl World {
     }
 
     /// Verifies the tables, marks damaged files for the next run, and deletes unknown objects. Returns the keys of the
-    /// faults: of those that the next run repairs, and of rejected rows whose CSV is gone, which stay lost.
+    /// faults: of those that the next run repairs, and of files whose CSVs are gone, which stay as they are.
     pub fn repair(&self) -> (Vec<String>, BTreeSet<String>) {
         let lease = LocalLease::next(&self.store, &self.slug, &self.ticks).unwrap();
         let (mut repaired, mut stay) = (Vec::new(), BTreeSet::new());
@@ -380,7 +380,7 @@ impl World {
             }
             for fault in faults {
                 let relative = fault.key.strip_prefix(&self.key("")).unwrap_or(&fault.key).to_owned();
-                if matches!(fault.owner, Some(Owner::Rejects(_))) && archived.contains(&relative) {
+                if archived.contains(&relative) {
                     stay.insert(relative);
                 } else {
                     repaired.push(relative);
