@@ -1,12 +1,9 @@
 //! DuckDB, Polars and pyarrow read partition values as they were written: directly, or with the column's type given for
 //! texts that they would otherwise convert.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::{Value, json};
 
-use crate::support::children::Reaped as _;
+use crate::peers::{script, succeed};
 use crate::support::program::Program;
 
 /// Partition texts that are written by default.
@@ -129,14 +126,7 @@ fn program(texts: &[&str], inferable_texts: &str) -> Program {
 }
 
 fn readers_agree(program: &Program, typed: bool) {
-    let python = std::env::var_os("LAKEMILL_TEST_PYTHON")
-        .expect("LAKEMILL_TEST_PYTHON names a Python with duckdb, polars and pyarrow: run this through `scripts/test`");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/partitions.py");
-    let mut command = Command::new(python);
-    command.arg(script).arg(program.output()).args(typed.then_some("--typed")).env("PYTHONDONTWRITEBYTECODE", "1");
-    let output = command.output_reaped().unwrap();
-    let report = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
+    succeed("partitions.py", script("partitions.py").arg(program.output()).args(typed.then_some("--typed")));
 }
 
 #[test]

@@ -17,6 +17,13 @@ pub fn python() -> PathBuf {
     path.expect("LAKEMILL_TEST_PYTHON names a Python with duckdb, polars and pyarrow: run this through `scripts/test`")
 }
 
+/// A script of `tests/peers`.
+pub fn script(name: &str) -> Command {
+    let mut command = Command::new(python());
+    command.arg(in_package("tests/peers").join(name)).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
 pub fn succeed(what: &str, command: &mut Command) -> Output {
     let output = command.output_reaped().unwrap_or_else(|error| panic!("{what} can't be started: {error}"));
     assert!(
@@ -39,9 +46,8 @@ fn run_pipeline(config: &Path, lake: &Path, scratch: &Path) -> PathBuf {
 }
 
 fn compare(config: &Path, lake: &Path, warehouse: &Path) -> Command {
-    let mut command = Command::new(python());
-    command.arg(in_package("tests/peers/check.py")).arg(config).arg(lake).arg(warehouse);
-    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut command = script("check.py");
+    command.arg(config).arg(lake).arg(warehouse);
     command
 }
 
@@ -61,7 +67,7 @@ fn three_readers_agree_with_the_flights_csvs() {
 
 /// Generates the lake of `tests/peers/nasty.py` in `scratch`; returns its config and the lake.
 fn nasty(scratch: &Path) -> (PathBuf, PathBuf) {
-    succeed("nasty.py", Command::new(python()).arg(in_package("tests/peers/nasty.py")).arg(scratch));
+    succeed("nasty.py", script("nasty.py").arg(scratch));
     (scratch.join("pipeline.json"), scratch.join("lake"))
 }
 

@@ -313,11 +313,12 @@ fn type_name(ty: &str) -> &str {
     if ty == TEXT { "text" } else { ty }
 }
 
-/// The column as text, with a warning.
+/// The column as text.
 fn text_of(column: &ColumnProposal) -> ColumnProposal {
     ColumnProposal { ty: TEXT.into(), formats: Vec::new(), number_format: None, timezone: None, ..column.clone() }
 }
 
+/// The column as text, with a warning.
 fn as_text(column: &ColumnProposal, why: &str) -> ColumnProposal {
     let mut text = text_of(column);
     if !text.evidence.warnings.iter().any(|warning| warning == why) {

@@ -46,16 +46,17 @@ export const RUN_IMMEDIATELY = { run: true } as const;
 /** Navigation state of a file that is opened from its list, which is the history entry before it. */
 export const FROM_LIST = { listed: true } as const;
 
-function isMarked(name: "run" | "listed"): boolean {
+/** A member of the last navigation's state. */
+function stateOf(name: "run" | "listed" | "from" | "added" | "repair"): unknown {
   const state: unknown = history.state;
-  return typeof state === "object" && state !== null && (state as Record<string, unknown>)[name] === true;
+  return typeof state === "object" && state !== null ? (state as Record<string, unknown>)[name] : undefined;
 }
 
 /** Whether the last navigation asked to run at once. */
-export const runsImmediately = (): boolean => isMarked("run");
+export const runsImmediately = (): boolean => stateOf("run") === true;
 
 /** Whether the last navigation opened a file from its list. */
-export const isFromList = (): boolean => isMarked("listed");
+export const isFromList = (): boolean => stateOf("listed") === true;
 
 /** Navigation state that creates the dashboard of the URL from a table. */
 export const startFrom = (table: string) => ({ from: table });
@@ -68,9 +69,7 @@ export const REPAIR = { repair: "proposed" } as const;
 
 /** Reads a text of the last navigation's state, and removes the state. */
 function take(name: "from" | "added" | "repair"): string | undefined {
-  const state: unknown = history.state;
-  if (typeof state !== "object" || state === null) return undefined;
-  const value = (state as Record<string, unknown>)[name];
+  const value = stateOf(name);
   if (typeof value !== "string") return undefined;
   history.replaceState(null, "");
   return value;

@@ -166,23 +166,13 @@ function pendingStates(table: TableStatus, context: Context): TableState[] {
   const waiting = untriedFiles(table, context);
   if (waiting.count === 0) return [];
   const isHeld = failed !== undefined && !failedJobOf(table, context) && attemptedFiles(table).count > 0;
-  const label = toLoad(waiting.count);
-  if (isHeld)
-    return [
-      {
-        tone: "warn",
-        label,
-        sentence: `${filesAre(waiting)} not in the table yet, because the last run failed for another table: a run changes all tables or none.`,
-      },
-    ];
-  return [
-    {
-      tone: "warn",
-      label,
-      sentence: `${filesAre(waiting)} ${state === "new" && !failed ? "waiting for the first run" : "new or changed and not in the table yet"}.`,
-      action: RUN,
-    },
-  ];
+  const why = isHeld
+    ? "not in the table yet, because the last run failed for another table: a run changes all tables or none"
+    : state === "new" && !failed
+      ? "waiting for the first run"
+      : "new or changed and not in the table yet";
+  const waits: TableState = { tone: "warn", label: toLoad(waiting.count), sentence: `${filesAre(waiting)} ${why}.` };
+  return [isHeld ? waits : { ...waits, action: RUN }];
 }
 
 /** All states of a table, the most important first. */

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQueries } from "@tanstack/preact-query";
 import type { ComponentChild } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Previewed } from "../../api/types";
 import { Button } from "../../components/button";
 import { Section } from "../../components/page";
@@ -74,8 +74,11 @@ interface Props {
 /** One table: its data first, then the format, the columns, and its name. */
 export function TableForm({ source, proposal, name, taken, locked, nameLocked, onDraft }: Props) {
   const { inferred, staged, samples, complete } = proposal;
-  const namesOfSource = source.kind === "files" ? source.files.map(({ name }) => name) : [nameOf(source.key)];
-  const words = wordsOfNames(namesOfSource);
+  const namesOfSource = useMemo(
+    () => (source.kind === "files" ? source.files.map(({ name }) => name) : [nameOf(source.key)]),
+    [source],
+  );
+  const words = useMemo(() => wordsOfNames(namesOfSource), [namesOfSource]);
   const [draft, setDraft] = useState<Draft>(() => {
     const proposed = draftOf(inferred);
     return { ...proposed, table: freeTable(name ?? proposed.table, taken) };
