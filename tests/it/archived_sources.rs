@@ -106,6 +106,16 @@ fn returned_source_is_unmarked_without_being_read() {
 }
 
 #[test]
+fn run_with_a_prefix_unmarks_only_sources_that_have_it() {
+    let (world, _) = archived();
+    SOURCES[1..3].iter().for_each(|(source, text)| world.put(source, text));
+    world.run(RunOptions { prefix: "c", ..RunOptions::default() }).unwrap();
+    assert_eq!(archived_of(&world), ["b.csv"]);
+    world.run(RunOptions::default()).unwrap();
+    assert!(archived_of(&world).is_empty());
+}
+
+#[test]
 fn source_that_returns_changed_replaces_its_rows() {
     let (world, _) = archived();
     world.put("b.csv", "p,9\n");

@@ -89,7 +89,9 @@ pub(super) fn changes(
             Difference::Unknown(listed, entry) => read.add(listed, Some(entry))?,
             Difference::Returned(listed, entry) => {
                 added += 1;
-                found.returned.push((listed.key, *entry));
+                if listed.key.starts_with(request.prefix) {
+                    found.returned.push((listed.key, *entry));
+                }
             }
             Difference::Removed(_, entry) if keeps && entry.archived => {}
             Difference::Removed(key, entry) => missing.push((key, *entry)),
