@@ -9,9 +9,10 @@ use super::history::{HistoryError, Page, Recorded, read_summary};
 use crate::domain::job::{Job, JobId, JobPosition};
 use crate::domain::limits::ACTIVE_JOBS_SHOWN_MAX;
 use crate::domain::name::Slug;
-use crate::ports::job_index::{Coverage, EndedFilter};
+use crate::ports::ObjectStore;
+use crate::ports::job_index::{Coverage, EndedFilter, JobIndex};
+use crate::ports::jobs::JobRegistry;
 use crate::ports::store::StoreError;
-use crate::ports::{Kv, ObjectStore};
 use crate::sync::parallel_map;
 
 /// Pipelines whose active jobs are listed, the first by name; and requests made concurrently.
@@ -41,7 +42,8 @@ pub struct AllJobsPage {
 /// Either store failed.
 pub fn page(
     store: &dyn ObjectStore,
-    kv: &dyn Kv,
+    registry: &dyn JobRegistry,
+    index: &dyn JobIndex,
     pipeline: Option<&Slug>,
     which: JobFilter,
     before: Option<&JobPosition>,
@@ -49,7 +51,7 @@ pub fn page(
 ) -> Result<AllJobsPage, HistoryError> {
     let mut found: Vec<(Slug, JobPosition, Option<Job>)> = Vec::new();
     if which != JobFilter::Failed {
-        for job in active(kv, pipeline)? {
+        for job in active(registry, index, pipeline)? {
             let position = JobPosition::of(&job);
             if before.is_none_or(|before| position < *before) {
                 found.push((job.pipeline.clone(), position, Some(job.without_sources())));
@@ -58,7 +60,7 @@ pub fn page(
     }
     let filter = EndedFilter { pipeline, failed_only: which == JobFilter::Failed };
     let wanted = if which == JobFilter::Active { 0 } else { limit + 1 };
-    let ended = kv.ended(filter, before, wanted)?;
+    let ended = index.ended(filter, before, wanted)?;
     let ids: HashSet<&JobId> = ended.jobs.iter().map(|(_, position)| &position.job_id).collect();
     found.retain(|(_, position, _)| !ids.contains(&position.job_id));
     found.extend(ended.jobs.iter().map(|(slug, position)| (slug.clone(), position.clone(), None)));
@@ -87,11 +89,11 @@ pub fn page(
 }
 
 /// The active jobs, in no order.
-fn active(kv: &dyn Kv, pipeline: Option<&Slug>) -> Result<Vec<Job>, HistoryError> {
+fn active(registry: &dyn JobRegistry, index: &dyn JobIndex, pipeline: Option<&Slug>) -> Result<Vec<Job>, HistoryError> {
     let pipelines = match pipeline {
         Some(pipeline) => vec![pipeline.clone()],
-        None => kv.active_pipelines(ACTIVE_PIPELINES_MAX)?,
+        None => index.active_pipelines(ACTIVE_PIPELINES_MAX)?,
     };
-    let each = parallel_map(&pipelines, PARALLEL_MAX, |pipeline| kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX))?;
+    let each = parallel_map(&pipelines, PARALLEL_MAX, |pipeline| registry.active(pipeline, ACTIVE_JOBS_SHOWN_MAX))?;
     Ok(each.into_iter().flatten().collect())
 }

@@ -158,8 +158,8 @@ impl Web {
         let counts = Arc::<Counts>::default();
         let unreadable = Arc::<UnreadableFiles>::default();
         let streams = Semaphore::new(streams::STREAMS_MAX);
-        let locks = Arc::new(Locks::new(store.clone(), Arc::clone(&kv), Arc::clone(&clock), parts.lock_ttl));
-        let auth = Arc::new(Auth::new(parts.auth, Arc::clone(&kv), Arc::clone(&counts)));
+        let locks = Arc::new(Locks::new(store.clone(), kv.clone(), kv.clone(), Arc::clone(&clock), parts.lock_ttl));
+        let auth = Arc::new(Auth::new(parts.auth, kv.clone(), kv.clone(), Arc::clone(&counts)));
         let manifests = Arc::new(Manifests::new(store.clone(), parts.catalog.clone()));
         let footers = Arc::new(Footers::new(store.clone(), Arc::clone(&sandbox), Arc::clone(&unreadable)));
         let catalogs = Arc::new(Catalogs::new(store.clone(), Arc::clone(&manifests)));
@@ -212,7 +212,8 @@ impl Web {
             inference: Inference { store: store.clone() },
             jobs: Jobs {
                 store: store.clone(),
-                kv: Arc::clone(&kv),
+                registry: kv.clone(),
+                index: kv.clone(),
                 clock: Arc::clone(&clock),
                 sandbox,
                 unreadable,
@@ -220,7 +221,8 @@ impl Web {
             },
             lake: LakeService {
                 store: store.clone(),
-                kv: Arc::clone(&kv),
+                schedule: kv.clone(),
+                diagnose: kv.clone(),
                 locks: Arc::clone(&locks),
                 catalogs: Arc::clone(&catalogs),
                 manifests: Arc::clone(&manifests),
@@ -231,12 +233,15 @@ impl Web {
             pauses: PauseService { store: store.clone(), kv: kv.clone(), clock: Arc::clone(&clock) },
             statuses: PipelineStatuses {
                 store: store.clone(),
-                kv: Arc::clone(&kv),
+                registry: kv.clone(),
+                index: kv.clone(),
                 catalogs: Arc::clone(&catalogs),
                 manifests: Arc::clone(&manifests),
             },
             pipelines: Pipelines::new(
                 store.clone(),
+                kv.clone(),
+                kv.clone(),
                 kv,
                 Arc::clone(&locks),
                 streams,

@@ -27,7 +27,8 @@ use crate::domain::table_log::entries::SourceEntry;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::pipelines::history;
 use crate::pipelines::tables::TableError;
-use crate::ports::Kv;
+use crate::ports::job_index::JobIndex;
+use crate::ports::jobs::JobRegistry;
 use crate::ports::store::Bucket;
 use crate::runtime::rfc3339;
 
@@ -41,7 +42,8 @@ const JOBS_MAX: usize = 3;
 /// The service.
 pub struct PipelineStatuses {
     pub store: Objects,
-    pub kv: Arc<dyn Kv>,
+    pub registry: Arc<dyn JobRegistry>,
+    pub index: Arc<dyn JobIndex>,
     pub catalogs: Arc<Catalogs>,
     pub manifests: Arc<Manifests>,
 }
@@ -166,8 +168,8 @@ fn status(service: &PipelineStatuses, request: &mut Request) -> Result<Response,
     let catalog = service.catalogs.catalog(&pipeline)?;
     let declared = service.catalogs.declared(&pipeline)?;
     let lake = LakeFiles::list(&service.store, &pipeline, declared.as_deref())?;
-    let page =
-        history::page(&*service.store, &*service.kv, &*service.kv, &pipeline, None, JOBS_MAX).map_err(from_history)?;
+    let page = history::page(&*service.store, &*service.registry, &*service.index, &pipeline, None, JOBS_MAX)
+        .map_err(from_history)?;
     let has_ended = |job: &&Job| matches!(job.status, JobStatus::Completed | JobStatus::Failed);
     let last_ended = page.jobs.iter().find(has_ended);
     let tried_at = last_ended.map(|job| job.started_at.unwrap_or(job.enqueued_at));

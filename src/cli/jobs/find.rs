@@ -35,7 +35,8 @@ pub(super) fn newest(
             (history::page(store, kv, kv, pipeline, None, limit).map_err(|error| error.to_string())?, Coverage::All)
         }
         _ => {
-            let found = all_jobs::page(store, kv, pipeline, which, None, limit).map_err(|error| error.to_string())?;
+            let found =
+                all_jobs::page(store, kv, kv, pipeline, which, None, limit).map_err(|error| error.to_string())?;
             (found.page, found.coverage)
         }
     };

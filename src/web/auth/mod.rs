@@ -18,8 +18,8 @@ use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
 use crate::domain::login::LoginScopes;
 use crate::http::{ApiError, ErrorCode, Headers, Request, RequestHead, Response};
-use crate::ports::Kv;
 use crate::ports::sessions::{Admission, Session};
+use crate::ports::sessions::{LoginThrottle, Sessions};
 use crate::sync::{Permit, Semaphore};
 
 pub use origin::Origin;
@@ -48,7 +48,8 @@ pub struct AuthOptions {
 
 /// The service.
 pub struct Auth {
-    kv: Arc<dyn Kv>,
+    sessions: Arc<dyn Sessions>,
+    throttle: Arc<dyn LoginThrottle>,
     counts: Arc<Counts>,
     verify: VerifyPassword,
     session: SessionConfig,
@@ -58,11 +59,16 @@ pub struct Auth {
 }
 
 impl Auth {
-    pub fn new(options: AuthOptions, kv: Arc<dyn Kv>, counts: Arc<Counts>) -> Self {
+    pub fn new(
+        options: AuthOptions,
+        sessions: Arc<dyn Sessions>,
+        throttle: Arc<dyn LoginThrottle>,
+        counts: Arc<Counts>,
+    ) -> Self {
         let AuthOptions { verify, session, public_url } = options;
         let origin = Origin::new(public_url);
         let (logins, checks) = (Semaphore::new(LOGINS_MAX), Semaphore::new(CHECKS_MAX));
-        Self { kv, counts, verify, session, origin, logins, checks }
+        Self { sessions, throttle, counts, verify, session, origin, logins, checks }
     }
 
     /// Rejects requests that pages of other sites make.
@@ -89,7 +95,7 @@ impl Auth {
     /// `kv_unavailable`.
     pub fn session(&self, headers: &Headers) -> Result<Option<Session>, ApiError> {
         let Some(token) = cookie::token(headers) else { return Ok(None) };
-        self.kv.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)
+        self.sessions.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)
     }
 
     /// Names the session of a request without its token; `None` if it has none. Not checked.
@@ -170,7 +176,7 @@ fn login(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
     let client = LoginScopes::of(request.client());
     let address = &client.address.name;
     let _permit = auth.check_permit()?;
-    match auth.kv.admit(&client).map_err(from_kv)? {
+    match auth.throttle.admit(&client).map_err(from_kv)? {
         Admission::Allowed => {}
         Admission::Wait(wait) => {
             auth.counts.login(LoginOutcome::Throttled);
@@ -183,10 +189,10 @@ fn login(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
         tracing::warn!(client = address, "login failed");
         return Err(ApiError::new(ErrorCode::Unauthorized, "the password is wrong"));
     }
-    auth.kv.record_success(&client).map_err(from_kv)?;
+    auth.throttle.record_success(&client).map_err(from_kv)?;
     let token = cookie::new_token().map_err(ApiError::internal)?;
     let session = &auth.session;
-    auth.kv.open(&sha256_hex(token.as_bytes()), session.idle, session.max).map_err(from_kv)?;
+    auth.sessions.open(&sha256_hex(token.as_bytes()), session.idle, session.max).map_err(from_kv)?;
     auth.counts.login(LoginOutcome::Ok);
     let cookie = cookie::set(&token, session.max, auth.is_secure(request));
     tracing::info!(client = address, "logged in");
@@ -195,7 +201,7 @@ fn login(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
 
 fn logout(auth: &Auth, request: &mut Request) -> Result<Response, ApiError> {
     if let Some(token) = cookie::token(request.headers()) {
-        auth.kv.close(&sha256_hex(token.as_bytes())).map_err(from_kv)?;
+        auth.sessions.close(&sha256_hex(token.as_bytes())).map_err(from_kv)?;
     }
     let cleared = cookie::cleared(auth.is_secure(request));
     Ok(Response::json(200, &Authenticated { authenticated: false }).with_header("Set-Cookie", cleared))

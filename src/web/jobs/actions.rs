@@ -52,7 +52,7 @@ fn remove_config(jobs: &Jobs, key: &str) {
 pub fn cancel(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = path_params(request)?;
     let too_late = |message: &str| Err(ApiError::new(ErrorCode::PipelineBusy, message));
-    match jobs.kv.cancel(&pipeline, &id).map_err(from_kv)? {
+    match jobs.registry.cancel(&pipeline, &id).map_err(from_kv)? {
         CancelOutcome::Requested => {
             tracing::info!(%pipeline, job_id = %id, "job cancellation requested");
             let job = find_job(jobs, &pipeline, &id)?;
@@ -95,10 +95,10 @@ fn exists(jobs: &Jobs, pipeline: &Slug) -> Result<(), ApiError> {
 }
 
 fn enqueue(jobs: &Jobs, message: JobMessage) -> Result<Response, ApiError> {
-    let attempts_max = jobs.kv.attempts_max().map_err(from_kv)?.unwrap_or(ATTEMPTS_DEFAULT);
+    let attempts_max = jobs.registry.attempts_max().map_err(from_kv)?.unwrap_or(ATTEMPTS_DEFAULT);
     let job = Job::queued(&message, attempts_max);
     // The id is new, so both outcomes mean that it is queued: the first reply may have been lost.
-    match jobs.kv.enqueue(&job).map_err(from_kv)? {
+    match jobs.registry.enqueue(&job).map_err(from_kv)? {
         EnqueueOutcome::Queued | EnqueueOutcome::AlreadyActive => {}
     }
     tracing::info!(pipeline = %job.pipeline, job_id = %job.job_id, clean_run = job.clean_run, "job enqueued");

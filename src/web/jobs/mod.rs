@@ -116,7 +116,8 @@ const _: () = assert!(PAGE_JOBS_DEFAULT <= HISTORY_PAGE_JOBS_MAX as u64);
 fn list(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let (before, limit) = position(request)?;
-    let page = page(&*jobs.store, &*jobs.kv, &*jobs.kv, &pipeline, before.as_ref(), limit).map_err(from_history)?;
+    let page =
+        page(&*jobs.store, &*jobs.registry, &*jobs.index, &pipeline, before.as_ref(), limit).map_err(from_history)?;
     for (key, why) in &page.unreadable {
         tracing::warn!(%pipeline, key, why, "job record is unreadable; skipped");
     }
@@ -147,7 +148,8 @@ fn list_all(jobs: &Jobs, request: &mut Request) -> Result<Response, ApiError> {
             return Err(ApiError::new(ErrorCode::InvalidRequest, text));
         }
     };
-    let found = all_jobs::page(&*jobs.store, &*jobs.kv, None, which, before.as_ref(), limit).map_err(from_history)?;
+    let found = all_jobs::page(&*jobs.store, &*jobs.registry, &*jobs.index, None, which, before.as_ref(), limit)
+        .map_err(from_history)?;
     for (key, why) in &found.page.unreadable {
         tracing::warn!(key, why, "job record is unreadable; skipped");
     }

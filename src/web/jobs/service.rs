@@ -6,7 +6,8 @@ use crate::domain::job::{Job, JobId};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request};
 use crate::pipelines::history::{Recorded, read};
-use crate::ports::Kv;
+use crate::ports::job_index::JobIndex;
+use crate::ports::jobs::JobRegistry;
 use crate::runtime::Clock;
 use crate::sql::sandbox::Sandbox;
 use crate::sync::Semaphore;
@@ -20,7 +21,8 @@ pub(super) const PARQUET: &str = "application/vnd.apache.parquet";
 /// The service.
 pub struct Jobs {
     pub store: Objects,
-    pub kv: Arc<dyn Kv>,
+    pub registry: Arc<dyn JobRegistry>,
+    pub index: Arc<dyn JobIndex>,
     pub clock: Arc<dyn Clock>,
     pub sandbox: Arc<Sandbox>,
     pub unreadable: Arc<UnreadableFiles>,
@@ -41,7 +43,7 @@ pub(super) fn path_params(request: &Request) -> Result<(Slug, JobId), ApiError> 
 /// # Errors
 /// `job_not_found`, `s3_error`, `bucket_not_found`, `kv_unavailable`.
 pub(super) fn find_job(jobs: &Jobs, pipeline: &Slug, id: &JobId) -> Result<Job, ApiError> {
-    let live = jobs.kv.job(pipeline, id).map_err(from_kv)?;
+    let live = jobs.registry.job(pipeline, id).map_err(from_kv)?;
     match read(&*jobs.store, pipeline, id).map_err(from_store)? {
         Recorded::Job(job) => return Ok(job.of_pipeline(pipeline)),
         Recorded::Unreadable(key, why) => tracing::warn!(%pipeline, job_id = %id, key, why, "job record is unreadable"),

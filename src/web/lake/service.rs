@@ -12,7 +12,8 @@ use crate::domain::layout::{check_stored_key, has_empty_segment, split_key};
 use crate::domain::name::Slug;
 use crate::domain::source_name::is_text;
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::Kv;
+use crate::ports::kv::Diagnose;
+use crate::ports::schedule::Schedule;
 use crate::ports::store::{Bucket, ObjectMeta};
 use crate::sync::Semaphore;
 use crate::web::access::{clipped, key};
@@ -29,7 +30,8 @@ pub(super) const HEAD_BYTES_MAX: u64 = 1 << 20;
 /// The service.
 pub struct LakeService {
     pub store: Objects,
-    pub kv: Arc<dyn Kv>,
+    pub schedule: Arc<dyn Schedule>,
+    pub diagnose: Arc<dyn Diagnose>,
     pub locks: Arc<Locks>,
     pub catalogs: Arc<Catalogs>,
     pub manifests: Arc<Manifests>,
@@ -105,7 +107,7 @@ pub(super) fn verify_stored(lake: &LakeService, key: &str) -> Result<(), ApiErro
 
 /// Sources that are created or deleted, and whose pipelines are to be notified.
 pub(super) struct Announcement<'a> {
-    kv: &'a dyn Kv,
+    schedule: &'a dyn Schedule,
     changes: Vec<(Slug, ChangedKeys)>,
 }
 
@@ -120,9 +122,9 @@ impl<'a> Announcement<'a> {
             changes.entry(pipeline).or_insert_with(ChangedKeys::none).insert(key);
         }
         if !changes.is_empty() {
-            lake.kv.ping().map_err(from_kv)?;
+            lake.diagnose.ping().map_err(from_kv)?;
         }
-        Ok(Self { kv: &*lake.kv, changes: changes.into_iter().collect() })
+        Ok(Self { schedule: &*lake.schedule, changes: changes.into_iter().collect() })
     }
 
     /// Extends the debounce windows of the pipelines.
@@ -130,7 +132,7 @@ impl<'a> Announcement<'a> {
     /// # Errors
     /// `kv_unavailable`: the request can be repeated.
     pub(super) fn send(&self) -> Result<(), ApiError> {
-        if self.changes.is_empty() { Ok(()) } else { record_changes(self.kv, &self.changes) }
+        if self.changes.is_empty() { Ok(()) } else { record_changes(self.schedule, &self.changes) }
     }
 
     /// Sends the event again after the deletion, since a run that started in between still saw the file.

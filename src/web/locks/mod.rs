@@ -19,9 +19,8 @@ pub use pipelines::LockedPipeline;
 use super::failure::{RETRY_AFTER, from_kv};
 use super::stores::Objects;
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::Kv;
-use crate::ports::jobs::{PipelineLock, ReleaseOutcome};
-use crate::ports::kv::KvError;
+use crate::ports::jobs::{PipelineLock, PipelineLocks, ReleaseOutcome};
+use crate::ports::kv::{KeyLocks, KvError};
 use crate::ports::store::WriteOptions;
 use crate::runtime::Clock;
 use crate::sync::{Backoff, Semaphore};
@@ -44,7 +43,8 @@ static WAITERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(WAITERS_MA
 /// Locks that hold across all processes; see the module's documentation.
 pub struct Locks {
     store: Objects,
-    kv: Arc<dyn Kv>,
+    names: Arc<dyn KeyLocks>,
+    pipelines: Arc<dyn PipelineLocks>,
     clock: Arc<dyn Clock>,
     /// Time to live of pipeline locks.
     pipeline_ttl: Duration,
@@ -52,7 +52,7 @@ pub struct Locks {
 
 /// A lock in the key-value store, released when dropped.
 struct Guard<'a> {
-    kv: &'a dyn Kv,
+    locks: &'a Locks,
     lock: Lock,
     released: bool,
 }
@@ -69,8 +69,14 @@ pub struct NamedLock<'a> {
 }
 
 impl Locks {
-    pub fn new(store: Objects, kv: Arc<dyn Kv>, clock: Arc<dyn Clock>, pipeline_ttl: Duration) -> Self {
-        Self { store, kv, clock, pipeline_ttl }
+    pub fn new(
+        store: Objects,
+        names: Arc<dyn KeyLocks>,
+        pipelines: Arc<dyn PipelineLocks>,
+        clock: Arc<dyn Clock>,
+        pipeline_ttl: Duration,
+    ) -> Self {
+        Self { store, names, pipelines, clock, pipeline_ttl }
     }
 
     /// Waits for the lock on `name`.
@@ -104,13 +110,13 @@ impl Locks {
     fn try_named(&self, name: &str, token: &str) -> Result<Option<NamedLock<'_>>, ApiError> {
         // Counted from before the request: the lock can't expire earlier.
         let until = Instant::now() + (NAMED_TTL - NAMED_MARGIN);
-        let acquired = self.kv.try_lock(name, token, NAMED_TTL).map_err(from_kv)?;
+        let acquired = self.names.try_lock(name, token, NAMED_TTL).map_err(from_kv)?;
         let lock = || Lock::Named { name: name.to_owned(), token: token.to_owned() };
         Ok(acquired.then(|| NamedLock { _guard: self.guard(lock()), until }))
     }
 
     fn guard(&self, lock: Lock) -> Guard<'_> {
-        Guard { kv: &*self.kv, lock, released: false }
+        Guard { locks: self, lock, released: false }
     }
 }
 
@@ -125,8 +131,8 @@ impl Guard<'_> {
     fn release(&mut self) -> Result<ReleaseOutcome, KvError> {
         self.released = true;
         match &self.lock {
-            Lock::Named { name, token } => self.kv.unlock(name, token).map(|()| ReleaseOutcome::Released),
-            Lock::Pipeline(hold) => self.kv.release(hold),
+            Lock::Named { name, token } => self.locks.names.unlock(name, token).map(|()| ReleaseOutcome::Released),
+            Lock::Pipeline(hold) => self.locks.pipelines.release(hold),
         }
     }
 }

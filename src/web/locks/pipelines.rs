@@ -97,8 +97,11 @@ impl Locks {
     fn lock_pipeline(&self, slug: &Slug) -> Result<(Guard<'_>, LockedPipeline), ApiError> {
         let fence_floor = self.store.highest_fence(slug).map_err(from_store)?;
         let since = Moment::now(&*self.clock);
-        let hold =
-            self.kv.lock_pipeline(slug, self.pipeline_ttl, fence_floor).map_err(from_kv)?.ok_or_else(|| busy(slug))?;
+        let hold = self
+            .pipelines
+            .lock_pipeline(slug, self.pipeline_ttl, fence_floor)
+            .map_err(from_kv)?
+            .ok_or_else(|| busy(slug))?;
         let lease = RunLease::new(slug.clone(), hold.fence, self.pipeline_ttl, Arc::clone(&self.clock), since);
         Ok((self.guard(Lock::Pipeline(hold.clone())), LockedPipeline { hold, lease }))
     }
@@ -112,7 +115,7 @@ impl Locks {
             for LockedPipeline { hold, lease } in locked {
                 let since = Moment::now(&*self.clock);
                 let pipeline = hold.pipeline.as_str();
-                match self.kv.renew(hold, self.pipeline_ttl) {
+                match self.pipelines.renew(hold, self.pipeline_ttl) {
                     Ok(ReleaseOutcome::Released) => lease.renewed(since),
                     Ok(ReleaseOutcome::Lost) => {
                         tracing::warn!(pipeline, "pipeline lock lost; no further writes");

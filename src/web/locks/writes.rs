@@ -70,7 +70,7 @@ impl Locks {
     /// `None` if an operation on the whole pipeline, or another write, holds the run lock.
     fn try_write_lock(&self, slug: &Slug) -> Result<Option<WriteLock<'_>>, ApiError> {
         let fence_floor = self.store.highest_fence(slug).map_err(from_store)?;
-        match self.kv.lock_pipeline(slug, TTL, fence_floor).map_err(from_kv)? {
+        match self.pipelines.lock_pipeline(slug, TTL, fence_floor).map_err(from_kv)? {
             Some(hold) => Ok(Some(WriteLock::Acquired(self.guard(Lock::Pipeline(hold))))),
             None => Ok(self.running(slug)?.map(WriteLock::Run)),
         }
@@ -87,7 +87,7 @@ impl Locks {
     /// The token of the run that holds the lock. A job's state is not sufficient: it may be `running` after its lock
     /// has expired.
     fn running(&self, slug: &Slug) -> Result<Option<String>, ApiError> {
-        match self.kv.lock_holder(slug).map_err(from_kv)? {
+        match self.pipelines.lock_holder(slug).map_err(from_kv)? {
             Some(LockHolder::Run { token }) => Ok(Some(token)),
             Some(LockHolder::Other) | None => Ok(None),
         }

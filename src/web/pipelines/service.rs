@@ -8,7 +8,10 @@ use serde::Serialize;
 
 use super::recent::{JobSummaryCache, RecentJob};
 use crate::domain::name::Slug;
-use crate::ports::{IcebergCatalog, Kv};
+use crate::ports::IcebergCatalog;
+use crate::ports::job_index::JobIndex;
+use crate::ports::jobs::JobRegistry;
+use crate::ports::schedule::Schedule;
 use crate::sync::{Semaphore, SingleFlight};
 use crate::system::process_folder;
 use crate::web::locks::Locks;
@@ -17,7 +20,9 @@ use crate::web::stores::Objects;
 /// The service.
 pub struct Pipelines {
     pub(super) store: Objects,
-    pub(super) kv: Arc<dyn Kv>,
+    pub(super) registry: Arc<dyn JobRegistry>,
+    pub(super) index: Arc<dyn JobIndex>,
+    pub(super) schedule: Arc<dyn Schedule>,
     pub(super) locks: Arc<Locks>,
     pub(super) streams: Semaphore,
     pub(super) options: PipelineOptions,
@@ -38,7 +43,9 @@ pub struct PipelineOptions {
 impl Pipelines {
     pub fn new(
         store: Objects,
-        kv: Arc<dyn Kv>,
+        registry: Arc<dyn JobRegistry>,
+        index: Arc<dyn JobIndex>,
+        schedule: Arc<dyn Schedule>,
         locks: Arc<Locks>,
         streams: Semaphore,
         options: PipelineOptions,
@@ -46,7 +53,7 @@ impl Pipelines {
         // Leftovers of imports by dead processes.
         process_folder::sweep(&options.scratch_dir);
         let (summaries, details) = (JobSummaryCache::default(), SingleFlight::default());
-        Self { store, kv, locks, streams, options, summaries, details }
+        Self { store, registry, index, schedule, locks, streams, options, summaries, details }
     }
 }
 
