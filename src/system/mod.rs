@@ -1,5 +1,5 @@
-//! What the machine provides: folders and locks that end with their process, free disk space, newer time-zone data, and
-//! clients for HTTP.
+//! What the machine provides: folders and locks that end with their process, free disk space, memory, newer time-zone
+//! data, and clients for HTTP.
 //!
 //! Must not: know what the folders contain.
 
@@ -33,6 +33,15 @@ pub fn disk_space(folder: &Path) -> Option<(u64, u64)> {
 /// Bytes of memory that the machine can give to processes without swapping; `None` if unknown.
 pub fn available_memory() -> Option<u64> {
     meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+/// Returns freed memory to the system, which the allocator keeps otherwise.
+pub fn release_memory() {
+    // SAFETY: it takes no pointers, and may be called by any thread at any time (malloc_trim(3)).
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Bytes of memory of the machine; `None` if unknown.

@@ -82,7 +82,7 @@ use notifications::NotificationService;
 use openapi::Documents;
 use parquet::UnreadableFiles;
 use pauses::PauseService;
-use pipelines::{PipelineOptions, Pipelines};
+use pipelines::{PipelineOptions, PipelinePorts, Pipelines};
 use preview::Previews;
 use query::QueryService;
 use saved_queries::SavedQueries;
@@ -240,9 +240,7 @@ impl Web {
             },
             pipelines: Pipelines::new(
                 store.clone(),
-                kv.clone(),
-                kv.clone(),
-                kv,
+                PipelinePorts { registry: kv.clone(), index: kv.clone(), schedule: kv.clone(), pauses: kv },
                 Arc::clone(&locks),
                 streams,
                 PipelineOptions { scratch_dir: parts.scratch_dir, import_bytes_max, catalog: parts.catalog },

@@ -18,6 +18,7 @@ use crate::pipelines::lease::{Moment, RunLease};
 use crate::ports::jobs::{Entry, StartOutcome, StartRequest};
 use crate::runtime::failpoint;
 use crate::runtime::threads::{self, Instant};
+use crate::system;
 
 /// How long a start is retried whose response was lost, and the pause before each retry. Retries use the same token, so
 /// that they count once.
@@ -64,6 +65,8 @@ pub(super) fn execute(shared: &WorkerShared, entry: Entry) {
         };
         Finish { run: &run }.finish(outcome);
     });
+    // The next job may be small, and a worker waits for most of its life.
+    system::release_memory();
 }
 
 fn dead_letter(shared: &WorkerShared, entry: &Entry, why: &str) {

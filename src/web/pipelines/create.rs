@@ -162,7 +162,7 @@ impl Create<'_> {
         let slug = self.locked.slug();
         let from_file = matches!(self.operation, PendingOperation::Create { key: Some(_), .. });
         if !self.contents.files.is_empty() || from_file {
-            extend_window(&*self.pipelines.schedule, slug)?;
+            extend_window(&*self.pipelines.ports.schedule, slug)?;
         }
         marker::remove(&self.pipelines.store, self.locked)
     }
@@ -171,7 +171,7 @@ impl Create<'_> {
     fn write(&self, begun: Begun, written: &mut Vec<(Bucket, String)>) -> Result<(), ApiError> {
         let (store, slug) = (&self.pipelines.store, self.locked.slug());
         // The deletion mark of an earlier pipeline would drop the new one's jobs.
-        self.pipelines.registry.revive_pipeline(slug).map_err(from_kv)?;
+        self.pipelines.ports.registry.revive_pipeline(slug).map_err(from_kv)?;
         let prefix = pipeline_prefix(slug);
         for (name, content) in self.contents.files {
             let key = format!("{prefix}{name}");

@@ -113,7 +113,7 @@ impl Import<'_> {
             written: Vec::new(),
         };
         // The deletion mark of an earlier pipeline would drop the new one's jobs.
-        let revived = self.pipelines.registry.revive_pipeline(locked.slug()).map_err(from_kv);
+        let revived = self.pipelines.ports.registry.revive_pipeline(locked.slug()).map_err(from_kv);
         let written = revived
             .and_then(|()| unpacking.write())
             .and_then(|()| if begun == Begun::Resumed { self.delete_stale(locked) } else { Ok(()) })
@@ -148,7 +148,7 @@ impl Import<'_> {
     fn finish(&self, locked: &LockedPipeline) -> Result<(), ApiError> {
         let slug = locked.slug();
         if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_text(&object.key)) {
-            extend_window(&*self.pipelines.schedule, slug)?;
+            extend_window(&*self.pipelines.ports.schedule, slug)?;
         }
         marker::remove(&self.pipelines.store, locked)
     }

@@ -56,7 +56,9 @@ fn load_each(pipelines: &Pipelines, slugs: &[Slug], count: Option<usize>) -> Res
     let budget = Budget::new();
     parallel_map(slugs, THREADS_MAX, |slug| {
         let recent_jobs = match count {
-            Some(count) => recent(&pipelines.store, &*pipelines.index, &pipelines.summaries, slug, count, &budget)?,
+            Some(count) => {
+                recent(&pipelines.store, &*pipelines.ports.index, &pipelines.summaries, slug, count, &budget)?
+            }
             None => None,
         };
         detail(pipelines, slug, recent_jobs)
@@ -66,11 +68,11 @@ fn load_each(pipelines: &Pipelines, slugs: &[Slug], count: Option<usize>) -> Res
 /// Reads the config and the last job.
 fn detail(pipelines: &Pipelines, slug: &Slug, recent_jobs: Option<RecentJobs>) -> Result<Detail, ApiError> {
     let config = read_config(pipelines, slug)?;
-    let page = history::page(&*pipelines.store, &*pipelines.registry, &*pipelines.index, slug, None, 1)
+    let page = history::page(&*pipelines.store, &*pipelines.ports.registry, &*pipelines.ports.index, slug, None, 1)
         .map_err(from_history)?;
-    let active = pipelines.registry.active(slug, ACTIVE_MAX).map_err(from_kv)?;
+    let active = pipelines.ports.registry.active(slug, ACTIVE_MAX).map_err(from_kv)?;
     let waiting = active.iter().filter(|job| job.status == JobStatus::Queued).filter_map(|job| job.not_before);
-    let window = pipelines.schedule.window_due_at(slug).map_err(from_kv)?;
+    let window = pipelines.ports.schedule.window_due_at(slug).map_err(from_kv)?;
     let next_due = waiting.chain(window).min();
     let Config { state, title, problems, tables, auto_run } = config;
     Ok(Detail {

@@ -30,7 +30,7 @@ use crate::domain::limits::IMPORT_BYTES_MAX;
 use crate::http::{ContentType, ErrorCode};
 use crate::web::endpoint::Endpoint;
 
-pub use service::{PipelineOptions, Pipelines};
+pub use service::{PipelineOptions, PipelinePorts, Pipelines};
 
 /// Largest body of a create or a rename, in bytes.
 const BODY_BYTES_MAX: u64 = 16 << 10;

@@ -45,7 +45,7 @@ fn delete_all(pipelines: &Pipelines, locked: &LockedPipeline) -> Result<u64, Api
     if !pipelines.store.exists(slug)? {
         return Err(pipeline_not_found(slug));
     }
-    pipelines.registry.drop_pipeline(slug).map_err(from_kv)?;
+    pipelines.ports.registry.drop_pipeline(slug).map_err(from_kv)?;
     reach("delete::dropped");
     pipelines.store.delete(Bucket::Pipelines, &[config_key(slug)], &locked.options()).map_err(from_store)?;
     reach("delete::config_deleted");
@@ -65,7 +65,7 @@ fn delete_all(pipelines: &Pipelines, locked: &LockedPipeline) -> Result<u64, Api
     }
     reach("delete::deleted");
     locked.check()?;
-    pipelines.registry.drop_pipeline(slug).map_err(from_kv)?;
+    pipelines.ports.registry.drop_pipeline(slug).map_err(from_kv)?;
     Ok(objects)
 }
 

@@ -131,7 +131,7 @@ impl Rename<'_> {
             marker::mark_leaving(&pipelines.store, self.from, to)?;
             marker::advance(&pipelines.store, self.to, &operation, OperationStage::Made)?;
             reach("make::made");
-            pipelines.registry.revive_pipeline(to).map_err(from_kv)?;
+            pipelines.ports.registry.revive_pipeline(to).map_err(from_kv)?;
             self.move_config()?;
         }
         marker::advance(&pipelines.store, self.to, &operation, OperationStage::Moved)?;
@@ -260,11 +260,11 @@ impl Rename<'_> {
         let (pipelines, from, to) = (self.pipelines, self.from.slug(), self.to.slug());
         self.to.check()?;
         self.from.check()?;
-        let pauses = pipelines.registry.pauses().map_err(from_kv)?.pipelines;
+        let pauses = pipelines.ports.pauses.pauses().map_err(from_kv)?.pipelines;
         if let Some((_, pause)) = pauses.iter().find(|(paused, _)| paused == from) {
-            pipelines.registry.pause(Some(to), pause).map_err(from_kv)?;
+            pipelines.ports.pauses.pause(Some(to), pause).map_err(from_kv)?;
         }
-        pipelines.registry.drop_pipeline(from).map_err(from_kv)?;
+        pipelines.ports.registry.drop_pipeline(from).map_err(from_kv)?;
         reach("rename::dropped");
         pipelines.store.delete(Bucket::Pipelines, &[config_key(from)], &self.from.options()).map_err(from_store)?;
         reach("rename::config_deleted");
@@ -277,9 +277,9 @@ impl Rename<'_> {
         }
         reach("rename::deleted");
         self.from.check()?;
-        pipelines.registry.drop_pipeline(from).map_err(from_kv)?;
+        pipelines.ports.registry.drop_pipeline(from).map_err(from_kv)?;
         // The old name's window was dropped.
-        extend_window(&*pipelines.schedule, to)?;
+        extend_window(&*pipelines.ports.schedule, to)?;
         marker::unmark_leaving(&pipelines.store, self.from)
     }
 

@@ -11,6 +11,7 @@ use crate::domain::name::Slug;
 use crate::ports::IcebergCatalog;
 use crate::ports::job_index::JobIndex;
 use crate::ports::jobs::JobRegistry;
+use crate::ports::pauses::RunPauses;
 use crate::ports::schedule::Schedule;
 use crate::sync::{Semaphore, SingleFlight};
 use crate::system::process_folder;
@@ -20,15 +21,21 @@ use crate::web::stores::Objects;
 /// The service.
 pub struct Pipelines {
     pub(super) store: Objects,
-    pub(super) registry: Arc<dyn JobRegistry>,
-    pub(super) index: Arc<dyn JobIndex>,
-    pub(super) schedule: Arc<dyn Schedule>,
+    pub(super) ports: PipelinePorts,
     pub(super) locks: Arc<Locks>,
     pub(super) streams: Semaphore,
     pub(super) options: PipelineOptions,
     pub(super) summaries: JobSummaryCache,
     /// Calls that list pipelines with details.
     pub(super) details: SingleFlight<DetailsPage, Listed>,
+}
+
+/// Those of the key-value store that the service uses.
+pub struct PipelinePorts {
+    pub registry: Arc<dyn JobRegistry>,
+    pub index: Arc<dyn JobIndex>,
+    pub schedule: Arc<dyn Schedule>,
+    pub pauses: Arc<dyn RunPauses>,
 }
 
 pub struct PipelineOptions {
@@ -43,9 +50,7 @@ pub struct PipelineOptions {
 impl Pipelines {
     pub fn new(
         store: Objects,
-        registry: Arc<dyn JobRegistry>,
-        index: Arc<dyn JobIndex>,
-        schedule: Arc<dyn Schedule>,
+        ports: PipelinePorts,
         locks: Arc<Locks>,
         streams: Semaphore,
         options: PipelineOptions,
@@ -53,7 +58,7 @@ impl Pipelines {
         // Leftovers of imports by dead processes.
         process_folder::sweep(&options.scratch_dir);
         let (summaries, details) = (JobSummaryCache::default(), SingleFlight::default());
-        Self { store, registry, index, schedule, locks, streams, options, summaries, details }
+        Self { store, ports, locks, streams, options, summaries, details }
     }
 }
 
