@@ -5,10 +5,11 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Plugin } from "vite";
 
 const PACKABLE = /\.(?:js|css|html|svg|json)$/;
-/** In bytes; compressing a smaller file saves no packet. */
-const BYTES_MIN = 1_024;
 
-/** Compresses every text file (`.br`, `.gz`), so that the service needn't do it at each request. */
+/**
+ * Compresses every text file (`.br`, `.gz`), so that the service needn't do it at each request. The program embeds scripts
+ * and styles in these forms only.
+ */
 export function compress(): Plugin {
   return {
     name: "lakemill-compress",
@@ -23,7 +24,6 @@ export function compress(): Plugin {
 
 async function pack(path: string): Promise<void> {
   const bytes = await readFile(path);
-  if (bytes.length < BYTES_MIN) return;
   const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
   await writeFile(`${path}.br`, await promisify(brotliCompress)(bytes, { params }));
   await writeFile(`${path}.gz`, await promisify(gzip)(bytes, { level: constants.Z_BEST_COMPRESSION }));

@@ -9,8 +9,10 @@
 //! Must not: require a session; the page holds no data and shows the login.
 
 use std::borrow::Cow;
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
 use rust_embed::Embed;
 use sha2::{Digest, Sha256};
 
@@ -47,9 +49,11 @@ const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\
     <h1>This binary was built without its UI</h1><p>The JSON API works. For the UI, run <code>scripts/ui build</code> \
     and build the binary again.</p></html>";
 
-/// The built UI; empty if it wasn't built before the binary.
+/// The built UI; empty if it wasn't built before the binary. Scripts and styles are in it in compressed form only.
 #[derive(Embed)]
 #[folder = "static/dist"]
+#[exclude = "assets/*.js"]
+#[exclude = "assets/*.css"]
 #[allow_missing = true]
 struct Built;
 
@@ -90,7 +94,8 @@ impl Ui {
             .iter()
             .filter(|(encoding, _)| accepts(accepted, encoding))
             .find_map(|(encoding, suffix)| self.find(&format!("{name}{suffix}")).map(|found| (found, Some(*encoding))));
-        let (found, encoding) = packed.or_else(|| self.find(name).map(|found| (found, None)))?;
+        let plain = || self.find(name).or_else(|| inflate(&self.find(&format!("{name}.gz"))?.bytes));
+        let (found, encoding) = packed.or_else(|| plain().map(|found| (found, None)))?;
         let known = request.header("if-none-match").is_some_and(|tags| lists(tags, &found.tag));
         let response = if known { Response::empty(304) } else { Response::bytes(200, content_type(name), found.bytes) };
         let response = response
@@ -102,6 +107,13 @@ impl Ui {
             Some(_) | None => response,
         })
     }
+}
+
+/// For the rare client that accepts no encoding.
+fn inflate(packed: &[u8]) -> Option<FoundFile> {
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(packed).read_to_end(&mut bytes).ok()?;
+    Some(FoundFile { tag: tag(&Sha256::digest(&bytes).into()), bytes: Cow::Owned(bytes) })
 }
 
 fn tag(digest: &[u8; 32]) -> String {

@@ -1,12 +1,11 @@
 //! Previews of a config on the head of a source.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use lakemill::engine::preview::{PreviewAnswer, PreviewCounts, PreviewRequest, preview_op};
 use serde_json::{Value, json};
 
-use crate::support::lake::SQL;
+use crate::support::lake::{SQL, gzip};
 
 struct Copy {
     folder: tempfile::TempDir,
@@ -191,9 +190,7 @@ fn footer_is_skipped_only_in_whole_sources() {
 fn head_of_compressed_source_gives_its_rows() {
     let text: String =
         "id,text\n".to_owned() + &(0..50_000).map(|i| format!("{i},{}\n", i * 7919 % 10_007)).collect::<String>();
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    gz.write_all(text.as_bytes()).unwrap();
-    let packed = [("a.csv.gz", gz.finish().unwrap()), ("a.csv.zst", zstd::encode_all(text.as_bytes(), 3).unwrap())];
+    let packed = [("a.csv.gz", gzip(text.as_bytes())), ("a.csv.zst", zstd::encode_all(text.as_bytes(), 3).unwrap())];
     for (name, bytes) in packed {
         let mapping = typed(&[("id", "int64"), ("text", "int64")]);
         let mut whole = copy(mapping.clone(), name, &bytes);

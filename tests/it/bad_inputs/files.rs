@@ -10,17 +10,12 @@ use serde_json::json;
 
 use super::{check, check_files, check_files_fail};
 use crate::support::children::Reaped as _;
+use crate::support::lake::gzip;
 use crate::support::program::{CommandOutput, Program, call};
 
 const TEXT: &str = "a,b\nx,1\ny,2\n";
 /// Memory limit of a run with its default settings.
 const MEMORY_BYTES_MAX: u64 = 700 << 20;
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
-}
 
 /// Text that compresses poorly.
 fn many_rows() -> String {

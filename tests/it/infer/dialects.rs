@@ -3,6 +3,7 @@
 use lakemill::engine::infer::proposal::Item;
 
 use super::{check, column, columns, proposed, proposed_as, reason, refused, warned};
+use crate::support::lake::gzip;
 
 #[test]
 fn plain_csvs_have_the_default_dialect() {
@@ -232,11 +233,8 @@ fn wide_files_and_long_records_are_read() {
 
 #[test]
 fn compressed_files_are_read_by_extension() {
-    use std::io::Write;
     let text = "id,name\n1,a\n2,b\n";
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    gz.write_all(text.as_bytes()).unwrap();
-    let gz = gz.finish().unwrap();
+    let gz = gzip(text.as_bytes());
     let proposal = proposed_as("pipelines/x/trips/2024-01.csv.gz", &gz);
     assert_eq!((proposal.table.as_str(), &proposal.files[..]), ("trips", &["trips/*.csv.gz".to_owned()][..]));
     assert_eq!((proposal.sample.bytes_read, proposal.sample.bytes_total), (16, gz.len() as u64));

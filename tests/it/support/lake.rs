@@ -1,12 +1,15 @@
 //! A pipeline over an in-memory lake, run by the real converter with a test's threads and memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::child::DuckExpressions;
 use lakemill::domain::job::ChangedKeys;
@@ -55,6 +58,12 @@ impl Rng {
     pub fn one_in(&mut self, sides: u64) -> bool {
         self.below(sides) == 0
     }
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
 }
 
 /// Folders on an in-memory file system, where there is one.

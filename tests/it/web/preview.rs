@@ -1,7 +1,6 @@
 //! Previews of unsaved configs.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use lakemill::ports::store::{Bucket, list_all};
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 use super::infer::{FOREIGN_KEYS, MISSING_KEYS};
 use super::on_both;
 use crate::support::browser::{Browser, Reply};
+use crate::support::lake::gzip;
 use crate::support::program::mapping;
 use crate::support::site::{Kind, Site};
 
@@ -73,9 +73,7 @@ fn preview_uses_the_first_matching_file_by_default() {
         let browser = Browser::log_in(&web);
         site.put("x", "a.csv", "a,b\nnone,0\n");
         site.put("x", "in/b.csv", "a,b\nfirst,1\n");
-        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gz.write_all(b"a,b\nsecond,2\n").unwrap();
-        site.put("x", "in/c.csv.gz", gz.finish().unwrap());
+        site.put("x", "in/c.csv.gz", gzip(b"a,b\nsecond,2\n"));
         site.put("x", "other/d.csv", "a,b\nthird,3\n");
         let mut config = of(&json!({}));
         let other = mapping(&json!({ "table": "u", "files": ["other/*.csv"] }));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::browser::Browser;
+use crate::support::lake::gzip;
 use crate::support::site::{Kind, Site};
 
 const PAGE: &str = "<!doctype html><title>built</title>";
@@ -22,6 +23,7 @@ fn built(folder: &Path) -> PathBuf {
     ] {
         std::fs::write(dist.join(name), text).unwrap();
     }
+    std::fs::write(dist.join("assets/packed-Abc123.js.gz"), gzip(b"packed")).unwrap();
     std::fs::write(folder.join("secret.js"), "secret").unwrap();
     dist
 }
@@ -91,6 +93,10 @@ fn hashed_assets_are_immutable_and_compressed() {
         assert_eq!(reply.header("cache-control"), Some("public, max-age=31536000, immutable"));
         assert_eq!(reply.header("vary"), Some("Accept-Encoding"));
     }
+    // Programs embed compressed variants only.
+    let packed = anonymous.send("GET", "/assets/packed-Abc123.js", &[("Accept-Encoding", "identity")], b"").ok();
+    assert_eq!((packed.header("content-encoding"), packed.text().as_str()), (None, "packed"));
+    assert_eq!(packed.header("content-type"), Some("text/javascript; charset=utf-8"));
     // Without a compressed variant the file itself is served.
     let style = anonymous.send("GET", "/assets/index-Abc123.css", &[("Accept-Encoding", "br")], b"").ok();
     assert_eq!((style.header("content-encoding"), style.text().as_str()), (None, "a{}"));
