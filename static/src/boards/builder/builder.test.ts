@@ -8,7 +8,7 @@ import { nameFrom, panelOf } from "./panel";
 import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
 import { type ColumnProfile, type Profile, profileOf, profileRows, profileSql } from "./profile";
 import { statementOf } from "./statement";
-import { unitsOf } from "./units";
+import { unitsOf } from "../../tables/units";
 
 const DAY_MS = 86_400_000;
 const column = (
@@ -334,6 +334,11 @@ describe("a column whose sources have signs", () => {
     expect(formatOf(withMeasure(first, "quantity", signedKnown))).toBe("integer");
     expect(formatOf(withAggregate(first, "count", signedKnown))).toBe("integer");
     expect(formatOf(withAggregate(first, "distinct", signedKnown))).toBe("integer");
+  });
+  it("isn't added up if it is a percentage", () => {
+    const growth = { ...column("growth", "decimal(9,4)", 50, 0, 1), unit: "percent" };
+    expect(aggregateOf(growth)).toBe("avg");
+    expect(aggregateOf(column("growth", "decimal(9,4)", 50, 0, 1))).toBe("sum");
   });
   it("is read from the config, unless its signs have no format or its files don't agree", () => {
     const column = (name: string, number_format: unknown) => ({ name, number_format });

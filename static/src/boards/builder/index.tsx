@@ -29,6 +29,7 @@ import type { Known } from "./change";
 import { Fields } from "./fields";
 import { Filters } from "./filters";
 import { ran } from "../../api/sql";
+import { withUnits } from "../../tables/units";
 import { statementOf } from "./statement";
 import "./builder.css";
 
@@ -131,7 +132,7 @@ export default function Builder({
         ) : answer.rows.length === 0 && choice.filters ? (
           <p class="chart-empty">No rows match the filters.</p>
         ) : (
-          <Shown choice={choice} answer={answer} max={max} />
+          <Shown {...{ choice, known, answer, max }} />
         )}
       </div>
       <Notes choice={choice} answer={fits ? answer : undefined} />
@@ -139,11 +140,23 @@ export default function Builder({
   );
 }
 
-function Shown({ choice, answer, max }: { choice: ChartChoice; answer: QueryAnswer; max: number | undefined }) {
+interface ShownProps {
+  choice: ChartChoice;
+  known: Known;
+  answer: QueryAnswer;
+  max: number | undefined;
+}
+
+function Shown({ choice, known, answer, max }: ShownProps) {
   const rows = answer.rows as Row[];
   const plain = choice.aggregate === "none";
   const format = plain ? choice.format : formatOf(choice, max);
-  const spec = useMemo(() => specOf(choice, format), [choice, format]);
+  const units = useMemo(() => new Map(known.profile.columns.map(({ name, unit = "" }) => [name, unit])), [known]);
+  const spec = useMemo(() => {
+    const made = specOf(choice, format);
+    const isPercent = choice.by && units.get(choice.by.column) === "percent";
+    return made && isPercent ? { ...made, x: { ...made.x, format: "percentage" } } : made;
+  }, [choice, format, units]);
   const label = titleOf(choice);
   if (choice.kind === "number") {
     const at = answer.columns.findIndex(({ name }) => name === namesOf(choice).measure);
@@ -159,7 +172,13 @@ function Shown({ choice, answer, max }: { choice: ChartChoice; answer: QueryAnsw
   if (pivot) return <Pivot label={label} spec={pivot} columns={answer.columns} rows={rows} />;
   if (!spec) {
     const grid = fieldGrid(columnsOf(choice, format) ?? [], answer.columns, rows);
-    return <Grid label={label} columns={grid.columns} rows={rowsInMemory(grid.rows)} />;
+    return (
+      <Grid
+        label={label}
+        columns={plain ? withUnits(grid.columns, units) : grid.columns}
+        rows={rowsInMemory(grid.rows)}
+      />
+    );
   }
   return <Chart label={label} spec={spec} columns={answer.columns} rows={rows} fill />;
 }
