@@ -318,6 +318,43 @@ export function pipelineState(status: KnownStatus): PipelineState | undefined {
   };
 }
 
+/** Why panels don't show the latest data: the most important state of the tables that `sql` names. */
+export interface Staleness {
+  tone: StateTone;
+  /** `Data of Nov 27, 2026, 8:24 PM · the last run failed` */
+  sentence: string;
+  table: string;
+  /** The run that failed, if that is why. */
+  job?: string;
+}
+
+export function staleness(status: KnownStatus, sql: string): Staleness | undefined {
+  const words = new Set(sql.toLowerCase().match(/\w+/g));
+  const own = status.tables.filter(({ name }) => words.has(name.toLowerCase()));
+  const states = own.flatMap((table) =>
+    tableStates(table, status)
+      .filter(needsAction)
+      .map((state) => ({ state, table })),
+  );
+  const worst = states.find(({ state }) => state.tone === "bad") ?? states[0];
+  if (!worst) return undefined;
+  const { state, table } = worst;
+  const isFailed = state.action?.kind === "adapt" || state.action?.kind === "job";
+  const job = isFailed ? status.last_job?.job_id : undefined;
+  const data = !own.some(hasData)
+    ? "No data yet"
+    : status.succeeded
+      ? `Data of ${toMinute(new Date(status.succeeded))}`
+      : "Earlier data";
+  const name = own.length > 1 ? `${table.name}: ` : "";
+  return {
+    tone: state.tone,
+    sentence: `${data} · ${isFailed ? "the last run failed" : name + state.label}`,
+    table: table.name,
+    ...(job === undefined ? {} : { job }),
+  };
+}
+
 /** CSVs in the pipeline's folder that no table reads. */
 export function notRead({ not_read }: PipelineStatus): TableState | undefined {
   if (not_read.count === 0) return undefined;
