@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { condition } from "../../format/condition";
 import { emptyFilters } from "../../format/filter";
 import { choiceOf } from "./checked";
-import { choiceOfSpec, withAggregate, withBy, withKind, withMeasure, withSplit } from "./change";
+import { choiceOfSpec, withAggregate, withBy, withKind, withMeasure, without, withSplit } from "./change";
 import { type ChartChoice, formatOf, freeTitle, isAutomatic, specOf, titleOf } from "./choice";
 import { nameFrom, panelOf } from "./panel";
 import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
@@ -193,6 +193,20 @@ describe("chart SQL", () => {
       "WITH result AS (\nSELECT region, revenue FROM sales -- all\n)\nSELECT region, avg(revenue) AS average_revenue\nFROM result\nGROUP BY ALL\nORDER BY 2 DESC NULLS LAST, 1",
     );
   });
+});
+
+it("a format that is chosen for a result's chart is that of all its values, also in the panel", () => {
+  const spec = { x: { field: "day" }, y: [{ field: "rate" }, { field: "goal" }] };
+  const columns = ["day", "rate", "goal"].map((name) => ({ name, type: name === "day" ? "date" : "double" }));
+  const fields = { id: "p", title: "P", query: "q", width: 6 };
+  for (const type of ["line", "bar", "scatter"] as const) {
+    const choice: ChartChoice = { ...choiceOfSpec("SELECT 1", { ...spec, type }, columns), format: "percent1" };
+    const values = ["rate", ...(type === "scatter" ? [] : ["goal"])].map((field) => ({ field, format: "percent1" }));
+    expect(specOf(choice, "percent1")?.y).toEqual(values);
+    expect([panelOf(choice, fields).y].flat()).toEqual(values);
+    const plain = without(choice, "format");
+    expect(JSON.stringify([specOf(plain), panelOf(plain, fields)])).not.toContain("format");
+  }
 });
 
 describe("changing a chart", () => {

@@ -196,7 +196,7 @@ export function Fields({ choice, known, onChange }: Props) {
           onPick={(shown) => onChange(shown ? { ...choice, totals: true } : without(choice, "totals"))}
         />
       )}
-      {!isRows && kind !== "scatter" && (
+      {!isRows && (
         <Choice
           label="Format"
           value={choice.format ?? ""}
