@@ -251,9 +251,7 @@ test("numbers get the separators of the files, and files of another format keep 
     "sales/b-1.csv": "id;day;price\n3;c;9,5\n",
   });
   const number = await opened(page, "column-separators", "id");
-  await expect(number.getByText("They are read as above, with the separators of their format: 1234,5.")).toBeVisible(
-    SLOW,
-  );
+  await expect(number.getByText("They are read as above, but numbers as 1234,5.")).toBeVisible(SLOW);
   await page.keyboard.press("Escape");
   const dialog = await opened(page, "column-separators", "price");
   await expect(dialog.getByText(/^Detected in the files: decimal/)).toBeVisible(SLOW);

@@ -412,6 +412,6 @@ test("a column of percentages is shown in percent: rows, details, summary, chart
   await page.goto("/p/data-percent/data/orders?chart=1");
   const chart = page.getByRole("region", { name: "Chart of the table" });
   await expect(chart.getByRole("heading", { name: "Average discount per day" })).toBeVisible();
-  await chart.getByLabel("Chart", { exact: true }).selectOption("number");
+  await chart.getByRole("combobox", { name: "Chart", exact: true }).selectOption("number");
   await expect(chart.locator(".build-number")).toContainText("20.0%");
 });

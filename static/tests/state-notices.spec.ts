@@ -198,7 +198,7 @@ test("a dashboard says of when its data is, and why, after a failed run and whil
   await api.upload("pipelines/truth-stale/nums/b.csv", "n\nwrong\n");
   await page.reload();
   const notice = page.locator("main .note");
-  await expect(notice).toHaveText(/^Data of [A-Z][a-z]+ \d+, \d{4}, \d+:\d\d [AP]M · 1 file to load · See why$/);
+  await expect(notice).toHaveText(/^Data of [A-Z][a-z]+ \d+, \d{4}, \d+:\d\d [AP]M · nums: 1 file to load · See why$/);
   await expect(page.locator(".dash-updated")).toHaveCount(0);
   await api.run("truth-stale");
   await page.setViewportSize({ width: 390, height: 844 });

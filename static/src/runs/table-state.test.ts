@@ -228,6 +228,7 @@ describe("the data of a dashboard", () => {
       tone: "warn",
       sentence: `Data of ${at} · items: 2 files to load`,
       table: "items",
+      job: undefined,
     });
     const fails = known([table({ pending })], { last_job: failed });
     expect(staleness(fails, "SELECT 1 FROM orders")).toEqual({
@@ -237,7 +238,7 @@ describe("the data of a dashboard", () => {
       job: "f",
     });
     const none = known([table({ state: "new", rows: 0, sources: 0, pending })]);
-    expect(staleness(none, "FROM orders")?.sentence).toBe("No data yet · 2 files to load");
+    expect(staleness(none, "FROM orders")?.sentence).toBe("No data yet · orders: 2 files to load");
   });
 });
 

@@ -325,33 +325,27 @@ export interface Staleness {
   sentence: string;
   table: string;
   /** The run that failed, if that is why. */
-  job?: string;
+  job: string | undefined;
 }
 
 export function staleness(status: KnownStatus, sql: string): Staleness | undefined {
   const words = new Set(sql.toLowerCase().match(/\w+/g));
   const own = status.tables.filter(({ name }) => words.has(name.toLowerCase()));
-  const states = own.flatMap((table) =>
-    tableStates(table, status)
-      .filter(needsAction)
-      .map((state) => ({ state, table })),
-  );
-  const worst = states.find(({ state }) => state.tone === "bad") ?? states[0];
+  const states = own.map((table) => ({ table, state: tableState(table, status) }));
+  const stale = states.filter(({ state }) => needsAction(state));
+  const worst = stale.find(({ state }) => state.tone === "bad") ?? stale[0];
   if (!worst) return undefined;
   const { state, table } = worst;
-  const isFailed = state.action?.kind === "adapt" || state.action?.kind === "job";
-  const job = isFailed ? status.last_job?.job_id : undefined;
-  const data = !own.some(hasData)
-    ? "No data yet"
-    : status.succeeded
-      ? `Data of ${toMinute(new Date(status.succeeded))}`
-      : "Earlier data";
-  const name = own.length > 1 ? `${table.name}: ` : "";
+  const job = state.action?.kind === "adapt" || state.action?.kind === "job" ? status.last_job?.job_id : undefined;
+  const time = status.succeeded ? `Data of ${toMinute(new Date(status.succeeded))}` : "Earlier data";
   return {
     tone: state.tone,
-    sentence: `${data} · ${isFailed ? "the last run failed" : name + state.label}`,
+    sentence: [
+      own.some(hasData) ? time : "No data yet",
+      job ? "the last run failed" : `${table.name}: ${state.label}`,
+    ].join(" · "),
     table: table.name,
-    ...(job === undefined ? {} : { job }),
+    job,
   };
 }
 

@@ -499,7 +499,7 @@ function VariantReading(props: VariantProps) {
   const which = `${counted(files.length, "file")} of the format ${globs}`;
   if (!own && !isTemporal(type) && !isNumber(type)) return null;
   const [here, there] = [after.csv, variant.csv].map((csv) => numberExample(type, column.number_format, csv));
-  const separators = isNumber(type) && here !== there ? `, with the separators of their format: ${there ?? ""}` : "";
+  const separators = isNumber(type) && here !== there ? `, but numbers as ${there ?? ""}` : "";
   return (
     <section class="stack">
       <h3>{own ? `${which}: own format of this column` : which}</h3>

@@ -38,18 +38,13 @@ export function unitsOf({ mappings }: StoredConfig, table: string): Map<string, 
   return found;
 }
 
-function parsed(text = "{}"): StoredConfig {
-  try {
-    return JSON.parse(text) as StoredConfig;
-  } catch {
-    return {};
-  }
-}
+// Of a text that isn't JSON there are none.
+const parsed = ({ text }: { text: string }) => JSON.parse(text) as StoredConfig;
 
 /** Number formats of a table's columns by the stored config, by name; none while that is unknown. */
 export function useUnits(slug: string, table: string): ReadonlyMap<string, string> {
-  const { data } = useQuery(configQuery(slug));
-  return useMemo(() => unitsOf(parsed(data?.text), table), [data?.text, table]);
+  const { data } = useQuery({ ...configQuery(slug), select: parsed });
+  return useMemo(() => unitsOf(data ?? {}, table), [data, table]);
 }
 
 const percentCell = (value: Cell): string => (value === null ? "null" : written(value, "percentage"));

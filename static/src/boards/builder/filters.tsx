@@ -314,9 +314,7 @@ function Value({ label, type, unit, operator, value, error, onValue, values }: V
       <TextField
         {...shared}
         inputMode={isNumeric(type) ? "decimal" : undefined}
-        placeholder={
-          (hasEnds(operator) || isExact) && !unit ? undefined : hintOf(type, hasEnds(operator) ? "ge" : operator, unit)
-        }
+        placeholder={hasEnds(operator) || isExact ? undefined : hintOf(type, operator, unit)}
         list={isText ? list : undefined}
         onInput={(event) => onValue(event.currentTarget.value)}
       />

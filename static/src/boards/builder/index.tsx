@@ -29,7 +29,6 @@ import type { Known } from "./change";
 import { Fields } from "./fields";
 import { Filters } from "./filters";
 import { ran } from "../../api/sql";
-import { withUnits } from "../../tables/units";
 import { statementOf } from "./statement";
 import "./builder.css";
 
@@ -151,12 +150,11 @@ function Shown({ choice, known, answer, max }: ShownProps) {
   const rows = answer.rows as Row[];
   const plain = choice.aggregate === "none";
   const format = plain ? choice.format : formatOf(choice, max);
-  const units = useMemo(() => new Map(known.profile.columns.map(({ name, unit = "" }) => [name, unit])), [known]);
+  const isPercent = known.profile.columns.some(({ name, unit }) => name === choice.by?.column && unit === "percent");
   const spec = useMemo(() => {
     const made = specOf(choice, format);
-    const isPercent = choice.by && units.get(choice.by.column) === "percent";
     return made && isPercent ? { ...made, x: { ...made.x, format: "percentage" } } : made;
-  }, [choice, format, units]);
+  }, [choice, format, isPercent]);
   const label = titleOf(choice);
   if (choice.kind === "number") {
     const at = answer.columns.findIndex(({ name }) => name === namesOf(choice).measure);
@@ -172,13 +170,7 @@ function Shown({ choice, known, answer, max }: ShownProps) {
   if (pivot) return <Pivot label={label} spec={pivot} columns={answer.columns} rows={rows} />;
   if (!spec) {
     const grid = fieldGrid(columnsOf(choice, format) ?? [], answer.columns, rows);
-    return (
-      <Grid
-        label={label}
-        columns={plain ? withUnits(grid.columns, units) : grid.columns}
-        rows={rowsInMemory(grid.rows)}
-      />
-    );
+    return <Grid label={label} columns={grid.columns} rows={rowsInMemory(grid.rows)} />;
   }
   return <Chart label={label} spec={spec} columns={answer.columns} rows={rows} fill />;
 }

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { StoredConfig } from "../../api/config";
 import type { Cell, Previewed, Row } from "../../api/types";
 import { SelectField } from "../../components/field";
 import { Grid, rowsInMemory } from "../../components/grid";
@@ -12,7 +11,6 @@ import type { Checked } from "./validation";
 import { DryRun } from "./dry-run";
 import { matcher } from "../../uploads/globs";
 import { ImpactList } from "../../tables/impact";
-import { unitsOf, withUnits } from "../../tables/units";
 import { OutlookList } from "./next-run";
 import type { Outlook } from "./outlook";
 import { RejectedRows } from "./rejected-rows";
@@ -49,25 +47,10 @@ function countsOf({ counts, whole, bytes_read }: Previewed): string {
   return `${counted(rows_read, "row")} read${of}: ${parts.join(", ")}`;
 }
 
-function Outcome({
-  previewed,
-  stale,
-  units,
-}: {
-  previewed: Previewed;
-  stale: boolean;
-  units: ReadonlyMap<string, string>;
-}) {
+function Outcome({ previewed, stale }: { previewed: Previewed; stale: boolean }) {
   const { problems, failure, columns, rows } = previewed;
   const warnings = Object.entries(previewed.warnings ?? {});
-  const shown = useMemo(
-    () =>
-      withUnits(
-        (columns ?? []).map(({ name, type }) => ({ name, type })),
-        units,
-      ),
-    [columns, units],
-  );
+  const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type })), [columns]);
   const source = useMemo(() => rowsInMemory((rows ?? []) as Cell[][] as Row[]), [rows]);
   if (problems.length > 0) return <Note tone="warn">Rows are shown once the config is valid.</Note>;
   return (
@@ -126,16 +109,11 @@ function matchingOf(files: PipelineFiles | undefined, globs: string) {
   return (files?.files ?? []).filter(({ name }) => is(name));
 }
 
-interface PreviewProps extends Pick<Props, "slug" | "text" | "config"> {
-  heads: MappingHead[];
-}
-
-function PreviewPart({ slug, text, config, heads }: PreviewProps) {
+function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads: MappingHead[] }) {
   const [search, put] = useQueryParams();
   const calm = useDebounced(text);
   const files = useQuery(filesQuery(slug));
   const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
-  const units = useMemo(() => unitsOf((config ?? {}) as StoredConfig, head?.table ?? ""), [config, head?.table]);
   // A string, so that it stays equal while the globs do.
   const globs = head?.files.join("\n") ?? "";
   const matching = useMemo(() => matchingOf(files.data, globs), [files.data, globs]);
@@ -170,7 +148,7 @@ function PreviewPart({ slug, text, config, heads }: PreviewProps) {
       {preview.error ? (
         <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
       ) : preview.data ? (
-        <Outcome previewed={preview.data} stale={preview.isFetching || calm !== text} units={units} />
+        <Outcome previewed={preview.data} stale={preview.isFetching || calm !== text} />
       ) : (
         <Skeleton lines={8} label="Preview" />
       )}
@@ -201,7 +179,7 @@ export function Effect({ slug, text, config, outlooks, checked, unreadable }: Pr
   return (
     <div class="config-effect">
       <Section title="Preview">
-        <PreviewPart slug={slug} text={text} config={config} heads={heads} />
+        <PreviewPart slug={slug} text={text} heads={heads} />
       </Section>
       <Section title="All files">
         <DryRun slug={slug} text={text} disabled={heads.length === 0} />

@@ -126,9 +126,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
         <Note tone={stale.tone}>
           <p>
             {stale.sentence} ·{" "}
-            <Link href={`~${stale.job === undefined ? routes.data(slug, stale.table) : routes.job(slug, stale.job)}`}>
-              See why
-            </Link>
+            <Link href={`~${stale.job ? routes.job(slug, stale.job) : routes.data(slug, stale.table)}`}>See why</Link>
           </p>
         </Note>
       )}
