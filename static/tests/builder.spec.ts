@@ -298,6 +298,7 @@ test("one filter applies to the charts of several tables", async ({ page, api })
     "sales_us.csv": "region,amount\nNorth,10.50\nSouth,20.50\nNorth,1.00",
     "sales_eu.csv": "region,amount\nNorth,30.25\nEast,40.25",
     "costs.csv": "place,amount\nNorth,5.00\nEast,6.00",
+    "returns.csv": "region,amount\nNorth,1.00\nEast,2.00",
   };
   const mappings = Object.keys(files).map((file) => ({
     table: file.replace(".csv", ""),
@@ -332,14 +333,21 @@ test("one filter applies to the charts of several tables", async ({ page, api })
 
   await page.getByRole("button", { name: "Add filter" }).click();
   const adding = page.getByRole("dialog", { name: "Add filter" });
+  await expect(adding.getByLabel("Table")).toHaveAccessibleDescription(
+    "Without returns: no chart here was made from it.",
+  );
   await adding.getByLabel("Table").selectOption("sales_us");
   await adding.getByLabel("Column").selectOption("region");
   const other = adding.getByRole("checkbox");
   await expect(other).toHaveAccessibleName("Also filter the chart of sales_eu (region)");
-  await expect(adding.getByText(/^Applies to 2 charts of sales_us and sales_eu\. Charts of costs, and/)).toBeVisible();
+  await expect(
+    adding.getByText(/^Applies to 2 charts of sales_us and sales_eu\. Charts of costs \(no column region\), and/),
+  ).toBeVisible();
   await expectAccessible(page);
   await other.uncheck();
-  await expect(adding.getByText(/^Applies to 1 chart of sales_us\. Charts of sales_eu and costs, and/)).toBeVisible();
+  await expect(
+    adding.getByText(/^Applies to 1 chart of sales_us\. Charts of sales_eu and costs \(no column region\), and/),
+  ).toBeVisible();
   await other.check();
   await adding.getByRole("button", { name: "Add filter" }).click();
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);

@@ -109,6 +109,8 @@ test("a column without empty cells, an invalid format and a broken dashboard's q
     "version: 2\ntitle: Board\nqueries:\n  q:\n    sql: SELECT price FROM sales\npanels:\n  - id: t\n    type: table\n    query: q\n",
     "application/yaml",
   );
+  const query = { name: "Prices", sql: "SELECT max(price) FROM sales" };
+  const { id } = await api.post<{ id: string }>("/api/p/column-problems/queries", query);
   let dialog = await opened(page, "column-problems", "price");
   await dialog.getByLabel("Allow empty cells").uncheck();
   await expect(dialog.getByText("1 of 3 rows would be rejected")).toBeVisible(SLOW);
@@ -120,6 +122,7 @@ test("a column without empty cells, an invalid format and a broken dashboard's q
   await dialog.getByLabel("Name").fill("amount");
   await expect(dialog.getByText(/Dashboard board.*query q/)).toBeVisible(SLOW);
   await expect(dialog.getByText(/replace the old name/)).toBeVisible();
+  await expect(dialog.getByRole("link", { name: "Prices" })).toHaveAttribute("href", new RegExp(`saved=${id}`));
   await page.keyboard.press("Escape");
   await expect(page.getByText("the column price")).toBeVisible();
   await page.getByRole("button", { name: "Discard" }).click();
@@ -239,11 +242,17 @@ test("files of another format keep theirs, and can get another, on a narrow scre
 
 test("numbers get the separators of the files, and files of another format keep their own", async ({ page, api }) => {
   const variant = { files: ["sales/b-*.csv"], csv: { delimiter: ";", decimal: "," } };
-  const text = TEXT.replace('"columns"', `"variants": [${JSON.stringify(variant)}],\n      "columns"`);
+  const text = TEXT.replace('"int64"', '"float64"').replace(
+    '"columns"',
+    `"variants": [${JSON.stringify(variant)}],\n      "columns"`,
+  );
   await prepared(api, "column-separators", text, {
     "sales/may.csv": 'id,day,price\n1,a,5.50\n2,b,"1,234.50"\n',
     "sales/b-1.csv": "id;day;price\n3;c;9,5\n",
   });
+  const number = await opened(page, "column-separators", "id");
+  await expect(number.getByText("They are read as above, but numbers as 1234,5.")).toBeVisible(SLOW);
+  await page.keyboard.press("Escape");
   const dialog = await opened(page, "column-separators", "price");
   await expect(dialog.getByText(/^Detected in the files: decimal/)).toBeVisible(SLOW);
   await dialog.getByLabel("Type", { exact: true }).selectOption("decimal(18,2)");

@@ -380,3 +380,38 @@ test("sources are deleted with what tables lose, and their upload is no longer s
   await expect(page.getByRole("row", { name: /b\.csv/ })).toBeVisible();
   await expect(page.locator(".data-head")).toContainText("1 row · 1 column · 1 CSV");
 });
+
+test("a column of percentages is shown in percent: rows, details, summary, chart and filters", async ({
+  page,
+  api,
+}) => {
+  const columns = [
+    { name: "day", type: "date" },
+    { name: "discount", type: "decimal(9,4)", number_format: { percent: true } },
+  ];
+  const rows = Array.from({ length: 40 }, (_, at) => `2024-01-${String((at % 28) + 1).padStart(2, "0")},${at + 0.5}%`);
+  const config = { version: 1, mappings: [{ table: "orders", files: ["*.csv"], columns }] };
+  await api.pipeline("data-percent", config, { "a.csv": ["day,discount", ...rows].join("\n") });
+  await page.goto("/p/data-percent/data/orders");
+  await expect(cells(page, 2).first()).toHaveText("0.5%");
+  await page.getByLabel("Operator for discount").selectOption("ge");
+  await page.getByLabel("Filter discount", { exact: true }).fill("38.5%");
+  await expect(cells(page, 2)).toHaveText(["38.5%", "39.5%"]);
+  await expect(page).toHaveURL(/discount%3Age%3A0\.385/);
+  await page.reload();
+  await expect(page.getByLabel("Filter discount", { exact: true })).toHaveValue("38.5%");
+
+  await page.goto("/p/data-percent/data/orders?row=2");
+  const drawer = page.getByRole("dialog");
+  await expect(drawer.getByText("1.5%", { exact: true })).toBeVisible();
+  await page.goto("/p/data-percent/data/orders?tab=schema");
+  const summary = page.getByRole("row").filter({ hasText: "discount" });
+  await expect(summary.getByText("39.5%", { exact: true })).toBeVisible();
+  await expect(summary.getByRole("img", { name: "Histogram of discount from 0.5% to 39.5%" })).toBeVisible();
+
+  await page.goto("/p/data-percent/data/orders?chart=1");
+  const chart = page.getByRole("region", { name: "Chart of the table" });
+  await expect(chart.getByRole("heading", { name: "Average discount per day" })).toBeVisible();
+  await chart.getByRole("combobox", { name: "Chart", exact: true }).selectOption("number");
+  await expect(chart.locator(".build-number")).toContainText("20.0%");
+});

@@ -62,6 +62,20 @@ function cutOff(page: Page): Promise<string[]> {
   );
 }
 
+/** Tabs whose names aren't whole on the screen. */
+function clippedTabs(page: Page): Promise<string[]> {
+  return page.evaluate(
+    (width) =>
+      [...document.querySelectorAll<HTMLElement>(".tabs a, .data-tabs a")]
+        .filter((node) => {
+          const { left, right } = node.getBoundingClientRect();
+          return left < 0 || right > width;
+        })
+        .map((node) => node.textContent),
+    WIDTH,
+  );
+}
+
 test("on a narrow screen nothing overflows, and no number is cut off", async ({ page, api }) => {
   test.slow();
   await published(api, "narrow", everything());
@@ -99,7 +113,19 @@ test("on a narrow screen nothing overflows, and no number is cut off", async ({ 
     expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBe(WIDTH);
     expect(await cutOff(page), path).toEqual([]);
     expect(await tooSmall(page), path).toEqual([]);
+    expect(await clippedTabs(page), path).toEqual([]);
   }
+});
+
+test("on a narrow screen tables have their counts of rows and files", async ({ page, api }) => {
+  await api.pipeline("narrow-counts", config, { "sales.csv": CSV });
+  await page.setViewportSize({ width: WIDTH, height: 844 });
+  await page.goto("/p/narrow-counts");
+  const row = page.getByRole("table", { name: "Tables" }).getByRole("row", { name: /sales/ });
+  for (const cell of await row.getByRole("cell").all()) await expect(cell).toBeInViewport({ ratio: 1 });
+  await expect(row.locator("td[data-label]")).toHaveText(["60", "5", /B$/, "1", "1"]);
+  await page.goto("/p/narrow-counts/data/sales");
+  await expect(page.getByText(/^60 rows · 5 columns · 1 CSV · 1 Parquet file · /)).toBeInViewport({ ratio: 1 });
 });
 
 test("a table's head has one row of actions, which stays where it is when the chart opens", async ({ page, api }) => {

@@ -181,3 +181,30 @@ test("on a narrow screen the header of a pipeline keeps its buttons within the w
   await page.getByRole("button", { name: "Menu" }).click();
   await expect(page.getByRole("navigation", { name: "Workspace" })).toContainText("rather long title");
 });
+
+test("a dashboard says of when its data is, and why, after a failed run and while files wait", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("truth-stale", config(), { "nums/a.csv": "n\n1\n" });
+  await api.put(
+    "/api/p/truth-stale/dashboards/all",
+    "version: 2\ntitle: All\nqueries:\n  q: { sql: SELECT count(*) AS n FROM nums }\n" +
+      "panels:\n  - { id: n, type: kpi, title: Rows, query: q, value: { field: n } }\n",
+    "application/yaml",
+  );
+  await page.goto("/p/truth-stale/dashboards/all");
+  await expect(page.locator(".dash-updated")).toBeVisible();
+  await api.upload("pipelines/truth-stale/nums/b.csv", "n\nwrong\n");
+  await page.reload();
+  const notice = page.locator("main .note");
+  await expect(notice).toHaveText(/^Data of [A-Z][a-z]+ \d+, \d{4}, \d+:\d\d [AP]M · nums: 1 file to load · See why$/);
+  await expect(page.locator(".dash-updated")).toHaveCount(0);
+  await api.run("truth-stale");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.reload();
+  await expect(notice).toHaveText(/^Data of .* · the last run failed · See why$/);
+  await expectAccessible(page);
+  await notice.getByRole("link", { name: "See why" }).click();
+  await expect(page).toHaveURL(/truth-stale\/jobs\//);
+});

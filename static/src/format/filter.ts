@@ -102,14 +102,16 @@ export interface FieldState {
   more: boolean;
 }
 
-export function fieldOf(filters: readonly Filter[]): FieldState | undefined {
+/** `unit`: of the column. */
+export function fieldOf(filters: readonly Filter[], unit?: string): FieldState | undefined {
   const [first, second] = filters;
   if (!first) return undefined;
+  const shown = unit === "percent" ? percentOf : shownBound;
   const [from, to] = first.operator === "le" ? [second, first] : [first, second];
   if (filters.length === 2 && from?.operator === "ge" && to?.operator === "le")
-    return { choice: "between", text: `${from.value} .. ${shownBound(to.value)}`, more: false };
+    return { choice: "between", text: `${shown(from.value)} .. ${shown(to.value)}`, more: false };
   const values = hasEnds(first.operator) || LISTS.includes(first.operator) ? listOf(first.value) : undefined;
-  const text = (values ?? [first.value]).map(shownBound).join(hasEnds(first.operator) ? " .. " : ", ");
+  const text = (values ?? [first.value]).map(shown).join(hasEnds(first.operator) ? " .. " : ", ");
   return { choice: first.operator, text, more: filters.length > 1 };
 }
 
@@ -236,17 +238,29 @@ const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[]
   },
 ];
 
+/** `12.5%` of the fraction 0.125. */
+const percentOf = (text: string): string => (/^-?\d+(\.\d+)?$/.test(text) ? `${Number(`${text}e2`)}%` : text);
+
+/** A number as the locale writes it, or a percentage, as plain digits. */
+function numberOf(value: string): string | undefined {
+  const [, percents] = /^(.*?)\s*%$/.exec(value) ?? [];
+  if (percents === undefined) return plainNumber(value);
+  const digits = /^-?\d+(\.\d+)?$/.test(percents) ? percents : plainNumber(percents);
+  return digits && String(Number(`${digits}e-2`));
+}
+
 /** A value in the service's form, which may be typed as the locale writes it. */
 function checked(type: string, value: string): string {
   const wrong = FORMS.find(({ of, form }) => of(type) && !form.test(value));
   if (!wrong) return value;
-  const read = isTime(type) && type !== "time" ? dayOf(value) : isNumeric(type) ? plainNumber(value) : undefined;
+  const read = isTime(type) && type !== "time" ? dayOf(value) : isNumeric(type) ? numberOf(value) : undefined;
   if (read === undefined || !wrong.form.test(read)) throw new Error(`found ${value}, expected ${wrong.expected}`);
   return read;
 }
 
 /** Placeholder of a field. */
-export function hintOf(type: string, choice: Choice): string {
+export function hintOf(type: string, choice: Choice, unit?: string): string {
+  if (unit === "percent") return hasEnds(choice) ? "0% .. 100%" : "like 12.5%";
   if (hasEnds(choice)) return isTime(type) ? "2013-01-01 .. 2013-01-31" : "0 .. 100";
   if (choice === "in" || choice === "not_in") return "a, b, c";
   return "any";

@@ -9,6 +9,8 @@ describe("formats", () => {
     [1234567, "compact", "int64", "1.2M"],
     [0.123, "percent", "float64", "12%"],
     [0.1234, "percent1", "float64", "12.3%"],
+    ["0.1250", "percentage", "decimal(9,4)", "12.5%"],
+    [0.07, "percentage", "float64", "7%"],
     ["12.50", "usd", "decimal(10,2)", "$12.50"],
     ["1234.50", "eur0", "decimal(10,2)", "€1,235"],
     [-3, "gbp", "int32", "-£3.00"],

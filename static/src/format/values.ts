@@ -64,6 +64,8 @@ const NUMBER_FORMATS: Record<string, Intl.NumberFormat> = {
   compact: decimals(0, 1, { notation: "compact" }),
   percent: decimals(0, 0, { style: "percent" }),
   percent1: decimals(1, 1, { style: "percent" }),
+  // Of a table's own values, with their digits; dashboards don't name it.
+  percentage: decimals(0, 6, { style: "percent" }),
   usd: money("USD", 2),
   usd0: money("USD", 0),
   eur: money("EUR", 2),

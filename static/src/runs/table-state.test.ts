@@ -8,6 +8,7 @@ import {
   isAbout,
   pendingFiles,
   pipelineState,
+  staleness,
   succeededAt,
   tableState,
   tableStates,
@@ -209,6 +210,36 @@ it("names columns that the config doesn't have", () => {
   expect(extraColumns({ extra_columns: extra })).toBe(
     "2 new columns in the CSVs aren't in the config: channel, promo.",
   );
+});
+
+describe("the data of a dashboard", () => {
+  const succeeded = "2026-11-29T08:40:00Z";
+  const at = toMinute(new Date(succeeded));
+  const pending = { count: 2, first: ["b.csv", "c.csv"] };
+  const known = (tables: TableStatus[], more: Partial<PipelineStatus> = {}) => ({ ...status(tables, more), succeeded });
+  it("is the latest if its tables are up to date, whatever the others are", () => {
+    const tables = [table(), table({ name: "items", pending })];
+    expect(staleness(known(tables), "SELECT * FROM orders")).toBeUndefined();
+    expect(staleness(known(tables), "SELECT * FROM line_items")).toBeUndefined();
+  });
+  it("has its time and what is missing, if files of its tables wait or a run failed", () => {
+    const waits = known([table(), table({ name: "items", pending })]);
+    expect(staleness(waits, 'SELECT * FROM orders JOIN "Items"')).toEqual({
+      tone: "warn",
+      sentence: `Data of ${at} · items: 2 files to load`,
+      table: "items",
+      job: undefined,
+    });
+    const fails = known([table({ pending })], { last_job: failed });
+    expect(staleness(fails, "SELECT 1 FROM orders")).toEqual({
+      tone: "bad",
+      sentence: `Data of ${at} · the last run failed`,
+      table: "orders",
+      job: "f",
+    });
+    const none = known([table({ state: "new", rows: 0, sources: 0, pending })]);
+    expect(staleness(none, "FROM orders")?.sentence).toBe("No data yet · orders: 2 files to load");
+  });
 });
 
 describe("pipeline status", () => {

@@ -318,6 +318,37 @@ export function pipelineState(status: KnownStatus): PipelineState | undefined {
   };
 }
 
+/** Why panels don't show the latest data: the most important state of the tables that `sql` names. */
+export interface Staleness {
+  tone: StateTone;
+  /** `Data of Nov 27, 2026, 8:24 PM · the last run failed` */
+  sentence: string;
+  table: string;
+  /** The run that failed, if that is why. */
+  job: string | undefined;
+}
+
+export function staleness(status: KnownStatus, sql: string): Staleness | undefined {
+  const words = new Set(sql.toLowerCase().match(/\w+/g));
+  const own = status.tables.filter(({ name }) => words.has(name.toLowerCase()));
+  const states = own.map((table) => ({ table, state: tableState(table, status) }));
+  const stale = states.filter(({ state }) => needsAction(state));
+  const worst = stale.find(({ state }) => state.tone === "bad") ?? stale[0];
+  if (!worst) return undefined;
+  const { state, table } = worst;
+  const job = state.action?.kind === "adapt" || state.action?.kind === "job" ? status.last_job?.job_id : undefined;
+  const time = status.succeeded ? `Data of ${toMinute(new Date(status.succeeded))}` : "Earlier data";
+  return {
+    tone: state.tone,
+    sentence: [
+      own.some(hasData) ? time : "No data yet",
+      job ? "the last run failed" : `${table.name}: ${state.label}`,
+    ].join(" · "),
+    table: table.name,
+    job,
+  };
+}
+
 /** CSVs in the pipeline's folder that no table reads. */
 export function notRead({ not_read }: PipelineStatus): TableState | undefined {
   if (not_read.count === 0) return undefined;

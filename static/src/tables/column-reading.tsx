@@ -9,7 +9,7 @@ import { ISO_WORDS, patternOf, strftimeOf } from "../format/time-pattern";
 import { plain } from "../format/values";
 import { usePreviews } from "./adapt";
 import { isNumber, isTemporal, list, numberFormatOf } from "./changes";
-import { SIGNS } from "./dialect";
+import { isDialect, itemOf, SIGNS } from "./dialect";
 import { exampleMapping, RAW } from "./column";
 
 type Members = Record<string, unknown>;
@@ -38,6 +38,8 @@ interface Props {
   type: string;
   /** The column, or its entry in a variant. */
   value: Members;
+  /** The format of the files. */
+  csv: unknown;
   /** The service's problem with a member. */
   problem: (member: string) => string | undefined;
   onChange: (members: Members) => void;
@@ -113,13 +115,22 @@ function Formats({ type, value, problem, onChange }: Props) {
   );
 }
 
-const signWords = (sign: string): string => (sign === "" ? "as in the file's format" : (SIGNS[sign] ?? sign));
+const signWords = (sign: string): string => (sign === "" ? "none" : (SIGNS[sign] ?? sign));
 
-function NumberFormat({ type, value, problem, onChange }: Props) {
+/** How a number is written in the column's own format, else in that of the files: `1.234,5`. */
+export function numberExample(type: string, format: unknown, csv: unknown): string {
+  const { decimal, thousands } = (format ?? {}) as Members;
+  const own = text(decimal) || text(thousands) ? {} : isDialect(csv) ? csv : {};
+  const fraction = /^u?int/.test(type) ? "" : `${text(decimal) || text(itemOf(own, "decimal"))}5`;
+  return `1${text(thousands) || text(itemOf(own, "thousands"))}234${fraction}`;
+}
+
+function NumberFormat({ type, value, csv, problem, onChange }: Props) {
   const format = (value.number_format ?? {}) as Members;
   const [currency, setCurrency] = useState(() => list(format.currency).join(", "));
   const put = (members: Members) => onChange({ number_format: numberFormatOf({ ...format, ...members }) });
   const error = problem("number_format");
+  const dialect = isDialect(csv) ? csv : {};
   const sign = (label: string, member: string, signs: string[]) => (
     <SelectField
       label={label}
@@ -128,7 +139,7 @@ function NumberFormat({ type, value, problem, onChange }: Props) {
     >
       {[...new Set(["", ...signs, text(format[member])])].map((one) => (
         <option key={one} value={one}>
-          {signWords(one)}
+          {one === "" ? `as in the file's format (${signWords(text(itemOf(dialect, member)))})` : signWords(one)}
         </option>
       ))}
     </SelectField>

@@ -47,7 +47,7 @@ import {
   type ColumnPlace,
 } from "./column";
 import { isDialect, itemOf } from "./dialect";
-import { Examples, ReadingFields } from "./column-reading";
+import { Examples, numberExample, ReadingFields } from "./column-reading";
 import { broken, ImpactList } from "./impact";
 import { RejectsField } from "./rejects";
 import "./column.css";
@@ -335,7 +335,7 @@ function ColumnForm(props: FormProps) {
           hint={
             made.name === column.name
               ? undefined
-              : "After the run, the dashboards list offers to replace the old name in dashboards."
+              : "After the run, the dashboards list offers to replace the old name in dashboards, and a saved query when you run it."
           }
           onInput={(event) => put({ name: event.currentTarget.value })}
         />
@@ -396,7 +396,7 @@ function ColumnForm(props: FormProps) {
       </div>
       {!isComputed && (
         <>
-          <ReadingFields key={type} type={type} value={made} problem={ownProblem} onChange={put} />
+          <ReadingFields key={type} type={type} value={made} csv={mapping.csv} problem={ownProblem} onChange={put} />
           {files && (files.own.length > 0 || files.others.length === 0) && (
             <Examples {...props} mapping={after} column={made} file={files.own[0] ?? ""} />
           )}
@@ -438,7 +438,9 @@ function ColumnForm(props: FormProps) {
       {check.error && <Note tone="bad">Couldn’t validate the config: {withRemedy(check.error)}</Note>}
       <h3>Effect</h3>
       {isChanged && <p class="secondary">{nextRunText(place, after)}</p>}
-      {broken(check.data) > 0 && <ImpactList slug={slug} verdict={check.data} />}
+      {(broken(check.data) > 0 || (isChanged && check.data?.impact_unknown)) && (
+        <ImpactList slug={slug} verdict={check.data} />
+      )}
       {files && check.data?.ok && problems.length === 0 && (
         <Outcome
           {...props}
@@ -496,6 +498,8 @@ function VariantReading(props: VariantProps) {
   const lost = Object.keys(before ?? {}).filter((member) => READING.includes(member) && !suits(member, type));
   const which = `${counted(files.length, "file")} of the format ${globs}`;
   if (!own && !isTemporal(type) && !isNumber(type)) return null;
+  const [here, there] = [after.csv, variant.csv].map((csv) => numberExample(type, column.number_format, csv));
+  const separators = isNumber(type) && here !== there ? `, but numbers as ${there ?? ""}` : "";
   return (
     <section class="stack">
       <h3>{own ? `${which}: own format of this column` : which}</h3>
@@ -507,10 +511,17 @@ function VariantReading(props: VariantProps) {
         </Note>
       )}
       {own ? (
-        <ReadingFields key={type} type={type} value={own} problem={problem(entry)} onChange={onChange} />
+        <ReadingFields
+          key={type}
+          type={type}
+          value={own}
+          csv={variant.csv}
+          problem={problem(entry)}
+          onChange={onChange}
+        />
       ) : (
         <p class="row wrap secondary">
-          They are read as above.
+          They are read as above{separators}.
           <Button onClick={() => onChange({ formats: column.formats, timezone: column.timezone })}>
             Set their own format
           </Button>

@@ -2,13 +2,13 @@ import { describe, expect, it } from "vitest";
 import { condition } from "../../format/condition";
 import { emptyFilters } from "../../format/filter";
 import { choiceOf } from "./checked";
-import { choiceOfSpec, withAggregate, withBy, withKind, withMeasure, withSplit } from "./change";
+import { choiceOfSpec, withAggregate, withBy, withKind, withMeasure, without, withSplit } from "./change";
 import { type ChartChoice, formatOf, freeTitle, isAutomatic, specOf, titleOf } from "./choice";
 import { nameFrom, panelOf } from "./panel";
 import { aggregateOf, binOf, categoriesOf, firstChoice, grainOf, measuresOf, timesOf } from "./pick";
 import { type ColumnProfile, type Profile, profileOf, profileRows, profileSql } from "./profile";
 import { statementOf } from "./statement";
-import { unitsOf } from "./units";
+import { unitsOf } from "../../tables/units";
 
 const DAY_MS = 86_400_000;
 const column = (
@@ -195,6 +195,20 @@ describe("chart SQL", () => {
   });
 });
 
+it("a format that is chosen for a result's chart is that of all its values, also in the panel", () => {
+  const spec = { x: { field: "day" }, y: [{ field: "rate" }, { field: "goal" }] };
+  const columns = ["day", "rate", "goal"].map((name) => ({ name, type: name === "day" ? "date" : "double" }));
+  const fields = { id: "p", title: "P", query: "q", width: 6 };
+  for (const type of ["line", "bar", "scatter"] as const) {
+    const choice: ChartChoice = { ...choiceOfSpec("SELECT 1", { ...spec, type }, columns), format: "percent1" };
+    const values = ["rate", ...(type === "scatter" ? [] : ["goal"])].map((field) => ({ field, format: "percent1" }));
+    expect(specOf(choice, "percent1")?.y).toEqual(values);
+    expect([panelOf(choice, fields).y].flat()).toEqual(values);
+    const plain = without(choice, "format");
+    expect(JSON.stringify([specOf(plain), panelOf(plain, fields)])).not.toContain("format");
+  }
+});
+
 describe("changing a chart", () => {
   it("x axis: switches between lines and bars", () => {
     const bars = withBy(revenue, "region", known);
@@ -334,6 +348,11 @@ describe("a column whose sources have signs", () => {
     expect(formatOf(withMeasure(first, "quantity", signedKnown))).toBe("integer");
     expect(formatOf(withAggregate(first, "count", signedKnown))).toBe("integer");
     expect(formatOf(withAggregate(first, "distinct", signedKnown))).toBe("integer");
+  });
+  it("isn't added up if it is a percentage", () => {
+    const growth = { ...column("growth", "decimal(9,4)", 50, 0, 1), unit: "percent" };
+    expect(aggregateOf(growth)).toBe("avg");
+    expect(aggregateOf(column("growth", "decimal(9,4)", 50, 0, 1))).toBe("sum");
   });
   it("is read from the config, unless its signs have no format or its files don't agree", () => {
     const column = (name: string, number_format: unknown) => ({ name, number_format });

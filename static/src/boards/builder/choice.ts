@@ -322,6 +322,10 @@ export function pivotOf(choice: ChartChoice, format?: string): PivotSpec | undef
 export const addsUp = ({ aggregate }: ChartChoice): boolean =>
   aggregate === "sum" || aggregate === "count" || aggregate === "none";
 
+/** Format of the points of a scatter: chosen, or that of the column's unit. */
+export const pointFormat = ({ measureUnit, format: chosen }: ChartChoice, format?: string): string | undefined =>
+  measureUnit === undefined && chosen === undefined ? undefined : format;
+
 /** How the result is drawn; undefined for tables and numbers. `format`: of the measure. */
 export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefined {
   const { kind, by, more = [] } = choice;
@@ -330,6 +334,7 @@ export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefi
   const plain = choice.aggregate === "none";
   const value = field(names.measure, plain ? undefined : measureTitle(choice), format);
   const x = field(names.by ?? by.column);
+  const others = more.map((name) => field(name, undefined, format));
   const series = names.split === undefined ? {} : { series: names.split };
   switch (kind) {
     case "pie":
@@ -337,9 +342,9 @@ export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefi
     case "heatmap":
       return { type: "heatmap", x, y: [field(names.split ?? by.column)], value };
     case "scatter":
-      return { type: "scatter", x, y: [field(names.measure, undefined, choice.measureUnit && format)], ...series };
+      return { type: "scatter", x, y: [field(names.measure, undefined, pointFormat(choice, format))], ...series };
     case "stacked":
-      return { type: "bar", x, y: [value, ...more.map((name) => field(name))], stacked: true, ...series };
+      return { type: "bar", x, y: [value, ...others], stacked: true, ...series };
     case "area":
       return { type: "area", x, y: [value], stacked: names.split !== undefined, ...series };
     case "line":
@@ -347,7 +352,7 @@ export function specOf(choice: ChartChoice, format?: string): ChartSpec | undefi
       return {
         type: kind,
         x,
-        y: [value, ...more.map((name) => field(name))],
+        y: [value, ...others],
         ...series,
         ...(hasHorizontalBars(choice) ? { horizontal: true } : {}),
       };

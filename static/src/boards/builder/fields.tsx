@@ -1,5 +1,5 @@
 import { SelectField } from "../../components/field";
-import { isNumeric } from "../../format/values";
+import { isNumeric, numberWritten } from "../../format/values";
 import {
   addsUp,
   AGGREGATES,
@@ -83,7 +83,12 @@ function Unit({ choice, known, onChange }: Props) {
   const base = by.bin ?? (profile && binOf(profile));
   if (base === undefined) return null;
   const widths = [base / 5, base / 2, base, base * 2, base * 5].map((one) => Number(one.toPrecision(6)));
-  const options = [...widths.map((one) => [String(one), String(one)] as const), ["", "Exact values"] as const];
+  const options = [
+    ...widths.map(
+      (one) => [String(one), profile?.unit === "percent" ? numberWritten(one, "percentage") : String(one)] as const,
+    ),
+    ["", "Exact values"] as const,
+  ];
   const pick = (bin: string) => {
     const next: Dimension = { column: by.column, type: by.type, ...(bin ? { bin: Number(bin) } : {}) };
     onChange({ ...choice, by: next, sort: "name" });
@@ -196,7 +201,7 @@ export function Fields({ choice, known, onChange }: Props) {
           onPick={(shown) => onChange(shown ? { ...choice, totals: true } : without(choice, "totals"))}
         />
       )}
-      {!isRows && kind !== "scatter" && (
+      {!isRows && (
         <Choice
           label="Format"
           value={choice.format ?? ""}

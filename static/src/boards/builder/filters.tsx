@@ -53,6 +53,8 @@ function grouped(filters: readonly Typed[]): Typed[][] {
   return groups;
 }
 
+const unitOf = ({ profile }: Known, name: string | undefined) => profile.columns.find((one) => one.name === name)?.unit;
+
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text);
 const hasDays = (type: string): boolean => /^(?:date|timestamp)/.test(type);
 
@@ -60,9 +62,9 @@ const hasDays = (type: string): boolean => /^(?:date|timestamp)/.test(type);
 const operatorText = (choice: Choice, type: string): string => wordsOf(choice, type).replace("null", "empty");
 
 /** `date from May 1, 2024 to May 31, 2024`. */
-function text(group: Typed[]): string {
+function text(group: Typed[], unit?: string): string {
   const [{ column, type } = { column: "", type: "" }] = group;
-  const state = fieldOf(group);
+  const state = fieldOf(group, unit);
   if (!state) return column;
   const value = (one: string) => (isDay(one) && hasDays(type) ? written(one, "date", type) : one);
   if (hasEnds(state.choice)) {
@@ -98,20 +100,20 @@ export function Filters({ slug, choice, known, filled, onChange, onPending }: Pr
   );
   return (
     <div class="build-filters">
-      {groups.map((group, at) =>
-        open === at ? (
-          form(at)
-        ) : (
-          <span key={`${at}${text(group)}`} class="build-filter">
+      {groups.map((group, at) => {
+        if (open === at) return form(at);
+        const label = text(group, unitOf(known, group[0]?.column));
+        return (
+          <span key={`${at}${label}`} class="build-filter">
             <button type="button" class="cut" title="Edit filter" onClick={() => setOpen(at)}>
-              {text(group)}
+              {label}
             </button>
-            <button type="button" aria-label={`Remove filter ${text(group)}`} onClick={() => put(at, [])}>
+            <button type="button" aria-label={`Remove filter ${label}`} onClick={() => put(at, [])}>
               <X aria-hidden="true" />
             </button>
           </span>
-        ),
-      )}
+        );
+      })}
       {open === undefined && (
         <Button variant="quiet" icon={<Plus />} onClick={() => setOpen(groups.length)}>
           Add filter
@@ -142,8 +144,8 @@ const usualOf = (type: string): Choice => {
   return offered.includes("between") ? "between" : (offered[0] ?? "eq");
 };
 
-function enteredOf(start: Typed[] | undefined, type: string): Entered {
-  const state = fieldOf(start ?? []);
+function enteredOf(start: Typed[] | undefined, type: string, unit?: string): Entered {
+  const state = fieldOf(start ?? [], unit);
   if (!state) return { operator: usualOf(type), from: "", to: "" };
   const [from = "", to = ""] = hasEnds(state.choice) ? state.text.split(" .. ") : [state.text];
   return { operator: state.choice, from, to };
@@ -154,7 +156,7 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
   const [name, setName] = useState(start?.[0]?.column ?? columns[0]?.name ?? "");
   const typeOf = (column: string) => columns.find((one) => one.name === column)?.type ?? "string";
   const type = typeOf(name);
-  const [entered, setEntered] = useState(enteredOf(start, type));
+  const [entered, setEntered] = useState(enteredOf(start, type, unitOf(known, name)));
   const [mistake, setMistake] = useState<{ end: "from" | "to"; text: string }>();
   const { operator, from, to } = entered;
   const isRange = hasEnds(operator);
@@ -186,6 +188,7 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
   const value = (end: "from" | "to", label: string) => (
     <Value
       {...{ label, type, operator }}
+      unit={unitOf(known, name)}
       value={entered[end]}
       error={mistake?.end === end ? mistake.text : undefined}
       onValue={(next) => change({ [end]: next })}
@@ -264,7 +267,11 @@ function Extent({ name, type, known, isRange }: { name: string; type: string; kn
   const column = known.profile.columns.find((one) => one.name === name);
   if (!isRange || column?.min === undefined || column.max === undefined) return null;
   const [least, most] = [column.min, column.max].map((one) =>
-    isNumeric(type) ? written(one, undefined, type) : hasDays(type) ? timeWritten(one, "date") : "",
+    isNumeric(type)
+      ? written(one, column.unit === "percent" ? "percentage" : undefined, type)
+      : hasDays(type)
+        ? timeWritten(one, "date")
+        : "",
   );
   if (!least || !most) return null;
   return (
@@ -278,6 +285,7 @@ function Extent({ name, type, known, isRange }: { name: string; type: string; kn
 interface ValueProps {
   label: string;
   type: string;
+  unit: string | undefined;
   operator: Choice;
   value: string;
   error: string | undefined;
@@ -286,7 +294,7 @@ interface ValueProps {
   values: ComponentChildren;
 }
 
-function Value({ label, type, operator, value, error, onValue, values }: ValueProps) {
+function Value({ label, type, unit, operator, value, error, onValue, values }: ValueProps) {
   const list = useId();
   const shared = { label, value, error };
   const isDays = hasDays(type) && operator !== "starts_with" && (value === "" || isDay(value));
@@ -306,7 +314,7 @@ function Value({ label, type, operator, value, error, onValue, values }: ValuePr
       <TextField
         {...shared}
         inputMode={isNumeric(type) ? "decimal" : undefined}
-        placeholder={hasEnds(operator) || isExact ? undefined : hintOf(type, operator)}
+        placeholder={hasEnds(operator) || isExact ? undefined : hintOf(type, operator, unit)}
         list={isText ? list : undefined}
         onInput={(event) => onValue(event.currentTarget.value)}
       />

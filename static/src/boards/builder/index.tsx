@@ -131,7 +131,7 @@ export default function Builder({
         ) : answer.rows.length === 0 && choice.filters ? (
           <p class="chart-empty">No rows match the filters.</p>
         ) : (
-          <Shown choice={choice} answer={answer} max={max} />
+          <Shown {...{ choice, known, answer, max }} />
         )}
       </div>
       <Notes choice={choice} answer={fits ? answer : undefined} />
@@ -139,11 +139,22 @@ export default function Builder({
   );
 }
 
-function Shown({ choice, answer, max }: { choice: ChartChoice; answer: QueryAnswer; max: number | undefined }) {
+interface ShownProps {
+  choice: ChartChoice;
+  known: Known;
+  answer: QueryAnswer;
+  max: number | undefined;
+}
+
+function Shown({ choice, known, answer, max }: ShownProps) {
   const rows = answer.rows as Row[];
   const plain = choice.aggregate === "none";
   const format = plain ? choice.format : formatOf(choice, max);
-  const spec = useMemo(() => specOf(choice, format), [choice, format]);
+  const isPercent = known.profile.columns.some(({ name, unit }) => name === choice.by?.column && unit === "percent");
+  const spec = useMemo(() => {
+    const made = specOf(choice, format);
+    return made && isPercent ? { ...made, x: { ...made.x, format: "percentage" } } : made;
+  }, [choice, format, isPercent]);
   const label = titleOf(choice);
   if (choice.kind === "number") {
     const at = answer.columns.findIndex(({ name }) => name === namesOf(choice).measure);

@@ -8,6 +8,7 @@ import {
   measureTitle,
   namesOf,
   pivotOf,
+  pointFormat,
   titleOf,
 } from "./choice";
 
@@ -40,6 +41,9 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
       ? names.measure
       : { field: names.measure, format }
     : { field: names.measure, title: measureTitle(choice), ...(format ? { format } : {}) };
+  // Without an aggregate, the format was chosen for all values.
+  const others = more.map((name): Field => (format === undefined ? name : { field: name, format }));
+  const points = pointFormat(choice, format);
   const { width, height, ...start } = fields;
   const size = { width, ...(height === undefined ? {} : { height }) };
   const x = names.by ?? "";
@@ -71,20 +75,20 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
         ...start,
         type: "scatter",
         x,
-        y: choice.measureUnit && format ? { field: names.measure, format } : names.measure,
+        y: points ? { field: names.measure, format: points } : names.measure,
         ...series,
         ...size,
       };
     case "heatmap":
       return { ...start, type: "heatmap", x, y: names.split ?? x, value: measure, ...size };
     case "stacked":
-      return { ...start, type: "bar", x, y: [measure, ...more], ...series, stacked: true, ...size };
+      return { ...start, type: "bar", x, y: [measure, ...others], ...series, stacked: true, ...size };
     case "area":
       return {
         ...start,
         type: "area",
         x,
-        y: [measure, ...more],
+        y: [measure, ...others],
         ...series,
         ...(names.split ? { stacked: true } : {}),
         ...size,
@@ -95,7 +99,7 @@ export function panelOf(choice: ChartChoice, fields: PanelFields, max?: number):
         ...start,
         type: kind,
         x,
-        y: [measure, ...more],
+        y: [measure, ...others],
         ...series,
         ...(hasHorizontalBars(choice) ? { horizontal: true } : {}),
         ...size,

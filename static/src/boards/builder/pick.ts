@@ -86,7 +86,8 @@ export const measured = ({ name, type, unit }: { name: string; type: string; uni
 });
 
 /** Sums amounts, averages rates and levels. */
-export function aggregateOf({ name, min }: ColumnProfile): "sum" | "avg" {
+export function aggregateOf({ name, min, unit }: ColumnProfile): "sum" | "avg" {
+  if (unit === "percent") return "avg";
   if (has(name, AVERAGED) || words(name).join(" ").includes("unit price")) return "avg";
   if (has(name, SUMMED)) return "sum";
   return (min ?? 0) < 0 ? "avg" : "sum";

@@ -4,7 +4,7 @@ import { ran } from "../../api/sql";
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { identifier } from "../../format/sql";
 import { familyOf, instant, isNumeric, numeric, plain } from "../../format/values";
-import { unitsOf } from "./units";
+import { unitsOf } from "../../tables/units";
 
 export interface ColumnProfile {
   name: string;

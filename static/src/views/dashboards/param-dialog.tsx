@@ -59,6 +59,12 @@ export function fittingColumns(tables: readonly Table[], { name, type }: Table["
   );
 }
 
+/** Why no column of a table fits a filter. */
+const unfitText = (schema: Table["schema"], { name }: Table["schema"][number]): string =>
+  schema.some((one) => one.name.toLowerCase() === name.toLowerCase())
+    ? `its ${name} is of another kind`
+    : `no column ${name}`;
+
 /** The statement of a filter's options: the values of the columns, by table. */
 export function optionsSql(columns: ReadonlyMap<string, string>): string {
   const parts = [...columns].map(([table, column]) => `${textOrEmpty(column)} AS value FROM ${identifier(table)}`);
@@ -121,7 +127,10 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
     ...(table && chosen ? [[table.name, chosen.name] as const] : []),
     ...[...fitting].filter(([name]) => !unticked.includes(name)),
   ]);
-  const unchanged = others.map(({ name }) => name).filter((name) => !filtered.has(name));
+  const unchanged = others
+    .filter(({ name }) => !filtered.has(name))
+    .map(({ name, schema }) => (chosen && !fitting.has(name) ? `${name} (${unfitText(schema, chosen)})` : name));
+  const left = all.filter((one) => !tables.includes(one)).map(({ name }) => name);
   const charts = [...filtered.keys()].reduce((sum, name) => sum + countOf(name), 0);
   const title =
     typed ?? (chosen ? chosen.name.charAt(0).toUpperCase() + chosen.name.slice(1).replaceAll("_", " ") : "");
@@ -159,7 +168,15 @@ export function ParamDialog({ slug, value, onApply, onClose }: Props) {
       }
     >
       <div class="stack">
-        <SelectField label="Table" value={table?.name ?? ""} onChange={(event) => setPicked(event.currentTarget.value)}>
+        <SelectField
+          label="Table"
+          hint={
+            left.length > 0 &&
+            `Without ${listed(left)}: no chart here was made from ${left.length === 1 ? "it" : "them"}.`
+          }
+          value={table?.name ?? ""}
+          onChange={(event) => setPicked(event.currentTarget.value)}
+        >
           {tables.map(({ name }) => (
             <option key={name} value={name}>
               {name}

@@ -5,11 +5,13 @@ import { asFailure } from "../../api/failure";
 import { dashboardsQuery } from "../../api/queries";
 import { IconButton } from "../../components/button";
 import { Page } from "../../components/page";
-import { Empty, Failed, Skeleton } from "../../components/states";
+import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { Time } from "../../components/time";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
+import { staleness } from "../../runs/table-state";
+import { useKnownStatus } from "../../shell/state-notice";
 import { Board, useData } from "./board";
 import { type DashboardDoc, isReadable } from "./document";
 import { documentQuery } from "./queries";
@@ -84,6 +86,8 @@ interface PublishedProps {
 function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
   const loaded = useData({ slug, name, draft: false, etag, document });
   const { data } = loaded;
+  const status = useKnownStatus(slug);
+  const stale = status && staleness(status, [...document.queries.values()].join("\n"));
   const refresh = () => void data.refetch();
   const present = () => {
     const { fullscreenElement } = globalThis.document;
@@ -101,7 +105,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
       heading={document.title || name}
       actions={
         <>
-          {data.dataUpdatedAt > 0 && (
+          {!stale && data.dataUpdatedAt > 0 && (
             <span class="dim dash-updated">
               <Time at={new Date(data.dataUpdatedAt).toISOString()} />
               <span class="dash-printed">{new Date(data.dataUpdatedAt).toLocaleString()}</span>
@@ -118,6 +122,14 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
         </>
       }
     >
+      {stale && (
+        <Note tone={stale.tone}>
+          <p>
+            {stale.sentence} ·{" "}
+            <Link href={`~${stale.job ? routes.job(slug, stale.job) : routes.data(slug, stale.table)}`}>See why</Link>
+          </p>
+        </Note>
+      )}
       {document.description && <p class="secondary">{document.description}</p>}
       <Board slug={slug} document={document} loaded={loaded} />
     </Page>

@@ -20,6 +20,8 @@ interface Props {
   column: GridColumn;
   /** Filters on this column. */
   filters: Filter[];
+  /** The number format that signs in its sources say. */
+  unit?: string | undefined;
   /** Why the service refused them. */
   refused?: string | undefined;
   onChange: (filters: Filter[]) => void;
@@ -53,11 +55,11 @@ function Why({ id, text }: { id: string; text: string }) {
 }
 
 /** Filter on one column: operator and value. */
-export function FilterField({ column, filters, refused, onChange }: Props) {
+export function FilterField({ column, filters, unit, refused, onChange }: Props) {
   const { name, type } = column;
   const choices = choicesFor(type);
   const why = useId();
-  const state = fieldOf(filters);
+  const state = fieldOf(filters, unit);
   const [draft, setDraft] = useState<{ choice: Choice; text: string }>();
   const [mistake, setMistake] = useState<string>();
   // A refusal applies to the current filter, not to new input.
@@ -131,7 +133,7 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
             {...wrong}
             autocomplete="off"
             spellcheck={false}
-            placeholder={hintOf(type, choice)}
+            placeholder={hintOf(type, choice, unit)}
             value={text}
             onInput={(event) => typed({ choice, text: event.currentTarget.value })}
             onKeyDown={(event) => {

@@ -43,6 +43,8 @@ describe("filter field", () => {
     ["timestamptz", "ge", "2013-01-31T05:00:00Z", ["c:ge:2013-01-31T05:00:00Z"]],
     ["decimal(10,2)", "lt", "12.50", ["c:lt:12.50"]],
     ["int64", "eq", "1,234", ["c:eq:1234"]],
+    ["decimal(9,4)", "ge", "12.5 %", ["c:ge:0.125"]],
+    ["float64", "between", "-7% .. 1,250%", ["c:ge:-0.07", "c:le:12.5"]],
     ["int64", "outside", "1 .. 9", ['c:outside:["1","9"]']],
     ["int64", "outside", "1..", ["c:lt:1"]],
     ["int64", "outside", "..9", ["c:gt:9"]],
@@ -72,6 +74,12 @@ describe("filter field", () => {
       expect(fieldOf(filtersOf("c", "int64", choice, text))).toEqual({ choice, text, more: false });
     }
     expect(fieldOf([])).toBeUndefined();
+    for (const [choice, text] of [
+      ["eq", "7%"],
+      ["between", "5% .. 12.5%"],
+      ["in", "1%, 2%"],
+    ] as const)
+      expect(fieldOf(filtersOf("c", "decimal(9,4)", choice, text), "percent")?.text).toBe(text);
   });
   it("shows a day whose times a filter includes as the day", () => {
     const range = filtersOf("c", "timestamp", "between", "2024-03-01 .. 2024-05-31");

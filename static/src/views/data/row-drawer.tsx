@@ -8,12 +8,13 @@ import { lineageQuery } from "../../api/queries";
 import type { Cell, Column, Row, Table } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { copyText, type RowSource } from "../../components/grid";
+import { copyText, type GridColumn, type RowSource } from "../../components/grid";
 import { asJson, shown } from "../../components/grid/value";
 import { Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { count, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
+import { withUnits } from "../../tables/units";
 import { partitionOf, partitionText } from "./lineage";
 
 /** Maximum number of listed sources. */
@@ -22,6 +23,8 @@ const SOURCES_SHOWN = 20;
 interface Props {
   slug: string;
   table: Table;
+  /** Number formats of columns. */
+  units: ReadonlyMap<string, string>;
   rows: RowSource;
   index: number;
   onMove: (index: number) => void;
@@ -29,7 +32,7 @@ interface Props {
 }
 
 /** All fields of a row, with its lineage. */
-export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) {
+export function RowDrawer({ slug, table, units, rows, index, onMove, onClose }: Props) {
   const row = rows.get(index);
   const need = rows.need;
   // The grid behind it may have requested other rows.
@@ -66,7 +69,7 @@ export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) 
     >
       {row ? (
         <dl class="data-fields">
-          {table.schema.map((column, at) => (
+          {withUnits(table.schema, units).map((column, at) => (
             <Field key={column.name} column={column} value={row[at] ?? null} />
           ))}
         </dl>
@@ -83,7 +86,7 @@ export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) 
   );
 }
 
-function Field({ column, value }: { column: Column; value: Cell }) {
+function Field({ column, value }: { column: GridColumn; value: Cell }) {
   const { kind } = shown(value, column.type);
   const text = typeof value === "object" && value !== null ? JSON.stringify(value, null, 2) : plain(value);
   return (
@@ -92,7 +95,7 @@ function Field({ column, value }: { column: Column; value: Cell }) {
         <span>{column.name}</span> <span class="dim">{column.type}</span>
       </dt>
       <dd>
-        <span class={`data-value ${kind}`}>{value === null ? "null" : text}</span>
+        <span class={`data-value ${kind}`}>{value === null ? "null" : (column.format?.(value) ?? text)}</span>
         <IconButton label={`Copy ${column.name}`} icon={<Copy />} onClick={() => void copyText(text, column.name)} />
       </dd>
     </div>

@@ -8,6 +8,7 @@ import { Grid, usePages, type FetchPage, type GridColumn } from "../../component
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import type { Address } from "./url-state";
+import { useUnits, withUnits } from "../../tables/units";
 import { refusalOf, type Filter, type Refusal } from "../../format/filter";
 import { FilterField } from "./filter-field";
 import { RowDrawer } from "./row-drawer";
@@ -106,7 +107,9 @@ export function Rows({
   const { sort, filters, filterTexts, sortText, row, asOf, set } = address;
   const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts, asOf);
   // Schema of the rows: a run may have published since the tables were listed.
-  const columns: GridColumn[] = first.data?.columns ?? table.schema;
+  const known = first.data?.columns ?? table.schema;
+  const units = useUnits(slug, table.name);
+  const columns: GridColumn[] = useMemo(() => withUnits(known, units), [known, units]);
   const narrowed = filterTexts.length > 0;
   const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;
   const names = columns.map(({ name }) => name);
@@ -129,6 +132,7 @@ export function Rows({
             <FilterField
               column={column}
               filters={filters.filter((one) => one.column === column.name)}
+              unit={units.get(column.name)}
               refused={refusal?.column === column.name ? refusal.why : undefined}
               onChange={(own) => filter(column.name, own)}
             />
@@ -180,6 +184,7 @@ export function Rows({
         <RowDrawer
           slug={slug}
           table={table}
+          units={units}
           rows={rows}
           index={row}
           onMove={(to) => set({ row: to }, { replace: true })}

@@ -10,15 +10,18 @@ import { Distribution } from "../../boards/distribution";
 import { profileTable } from "../../boards/builder/profile";
 import { summarizeTable } from "../../boards/summary";
 import { Button, IconButton } from "../../components/button";
+import type { GridColumn } from "../../components/grid";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
 import { emptyCells, typeWithName } from "../../format/types";
 import { AddPathColumn } from "../../tables/add-path-column";
+import { useUnits, withUnits } from "../../tables/units";
 
-function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
+function Extreme({ value, column, format }: { value: Cell; column: ColumnStats; format?: GridColumn["format"] }) {
   if (value === null) return <span class="dim">–</span>;
-  const { text, kind } = shown(value, column.type, isNaming(column.name, column.type));
+  const { text: usual, kind } = shown(value, column.type, isNaming(column.name, column.type));
+  const text = format?.(value) ?? usual;
   const [date, time] = /^[\d-]+T/.test(text) ? text.split(/(?<=T)/) : [];
   return (
     <span class={kind === "number" ? "num" : "mono"} title={plain(value)}>
@@ -79,6 +82,7 @@ export function Schema({
   const waiting = table.rows > 0 && isPending;
   const failure = error && asFailure(error);
   const hasStats = waiting || stats !== undefined;
+  const units = useUnits(slug, table.name);
   const { summaries, failure: unsummarized } = useSummaries(slug, table);
   return (
     <div class="data-page">
@@ -109,7 +113,7 @@ export function Schema({
             </tr>
           </thead>
           <tbody>
-            {table.schema.map((column, at) => {
+            {withUnits(table.schema, units).map((column, at) => {
               const own = known.get(column.name);
               const summary = summaries.get(column.name);
               const nothing = <span class="dim">{waiting ? "…" : "–"}</span>;
@@ -138,17 +142,19 @@ export function Schema({
                         {own && stats ? <Nulls nulls={own.nulls} rows={stats.rows} /> : nothing}
                       </td>
                       <td class="data-extreme" data-label="Min">
-                        {own ? <Extreme value={own.min as Cell} column={own} /> : nothing}
+                        {own ? <Extreme value={own.min as Cell} column={own} format={column.format} /> : nothing}
                       </td>
                       <td class="data-extreme" data-label="Max">
-                        {own ? <Extreme value={own.max as Cell} column={own} /> : nothing}
+                        {own ? <Extreme value={own.max as Cell} column={own} format={column.format} /> : nothing}
                       </td>
                     </>
                   )}
                   <td class="num" data-label="Distinct">
                     {summary ? `${summary.exact ? "" : "≈ "}${count(summary.distinct)}` : nothing}
                   </td>
-                  <td class="whole">{summary ? <Distribution summary={summary} /> : nothing}</td>
+                  <td class="whole">
+                    {summary ? <Distribution summary={summary} isPercent={column.format !== undefined} /> : nothing}
+                  </td>
                 </tr>
               );
             })}

@@ -244,6 +244,17 @@ describe("preview", () => {
     ]);
     expect([...refused.keys()]).toEqual([1]);
   });
+  it("shows percentages as the file has them", () => {
+    const previewed = { rows: [[0.125, null]], rejects: [], header: null, whole: true } as unknown as Previewed;
+    const columns = draftOf(inferred())
+      .columns.slice(0, 2)
+      .map((one) => ({
+        ...one,
+        type: "decimal(9,4)",
+        numberFormat: { percent: true } as NonNullable<typeof one.numberFormat>,
+      }));
+    expect(merged(previewed, {}, columns).rows).toEqual([["12.5%", null]]);
+  });
 });
 
 describe("edited columns after a dialect change", () => {

@@ -2,6 +2,7 @@ import type { Cell, Previewed, Row } from "../../api/types";
 import { Grid, type GridColumn, rowsInMemory } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
 import { split } from "../../format/delimited";
+import { isNumeric, written } from "../../format/values";
 import { readable, RejectedRows, type Checked, type Reject } from "../../tables/checked";
 import { itemOf, type Dialect } from "../../tables/dialect";
 import type { DraftColumn } from "./draft";
@@ -12,12 +13,16 @@ interface Merged {
   refused: Map<number, Reject>;
 }
 
-/** Merges rows and rejects in file order, as far as lines are known. */
+const isPercent = (column?: DraftColumn): boolean => column?.numberFormat?.percent === true && isNumeric(column.type);
+
+/** Merges rows and rejects in file order, as far as lines are known. Percentages are shown as such, as raw rows have them. */
 export function merged(previewed: Previewed, dialect: Dialect, columns: DraftColumn[]): Merged {
   const rows: Row[] = [];
   const refused = new Map<number, Reject>();
   const rejects = [...(previewed.rejects ?? [])].sort((a, b) => a.line - b.line);
-  const good = (previewed.rows ?? []) as Row[];
+  const good = ((previewed.rows ?? []) as Row[]).map((row) =>
+    row.map((value, cell) => (isPercent(columns[cell]) ? written(value, "percentage") || null : value)),
+  );
   const header = itemOf(dialect, "header") === true;
   let line = Number(itemOf(dialect, "skip_rows")) + (header ? 2 : 1);
   let at = 0;

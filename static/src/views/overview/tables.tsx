@@ -39,14 +39,14 @@ export function Tables({
       {own && own.length === 0 && <p class="secondary">No tables have been published yet.</p>}
       {own && own.length > 0 && (
         <div class="table-box">
-          <table class="table" aria-label="Tables">
+          <table class="table stacks" aria-label="Tables">
             <thead>
               <tr>
                 <th>Table</th>
                 <th class="num">Rows</th>
-                <th class="num overview-wide">Columns</th>
+                <th class="num">Columns</th>
                 <th class="num">Size</th>
-                <th class="num overview-wide">CSVs</th>
+                <th class="num">CSVs</th>
                 <th class="num">Parquet files</th>
               </tr>
             </thead>
@@ -59,13 +59,21 @@ export function Tables({
                       <TableBadge slug={slug} table={table.name} />
                     </span>
                   </td>
-                  <td class="num">{number(table.rows)}</td>
-                  <td class="num overview-wide">{number(table.schema.length)}</td>
-                  <td class="num">
+                  <td class="num" data-label="Rows">
+                    {number(table.rows)}
+                  </td>
+                  <td class="num" data-label="Columns">
+                    {number(table.schema.length)}
+                  </td>
+                  <td class="num" data-label="Size">
                     {typeof table.bytes === "number" ? bytes(table.bytes) : <span class="dim">–</span>}
                   </td>
-                  <td class="num overview-wide">{number(csvs(table.name))}</td>
-                  <td class="num">{number(table.file_count)}</td>
+                  <td class="num" data-label="CSVs">
+                    {number(csvs(table.name))}
+                  </td>
+                  <td class="num" data-label="Parquet files">
+                    {number(table.file_count)}
+                  </td>
                 </tr>
               ))}
             </tbody>

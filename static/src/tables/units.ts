@@ -1,5 +1,10 @@
 /** Units of a table's columns: what the signs in their sources said. */
-import type { StoredConfig } from "../../api/config";
+import { useQuery } from "@tanstack/preact-query";
+import { useMemo } from "preact/hooks";
+import type { StoredConfig } from "../api/config";
+import { configQuery } from "../api/queries";
+import type { Cell, ResultColumn } from "../api/types";
+import { isNumeric, written } from "../format/values";
 
 type Raw = Record<string, unknown>;
 const raws = (value: unknown): Raw[] =>
@@ -12,7 +17,7 @@ const CURRENCIES: Record<string, string> = {
 };
 
 /** The number format of a `number_format`; undefined if there is none for its signs. */
-function unitOf(format: unknown): string | undefined {
+export function unitOf(format: unknown): string | undefined {
   const { percent, currency } = (format ?? {}) as { percent?: unknown; currency?: unknown };
   if (percent === true) return "percent";
   const units = new Set(Array.isArray(currency) ? currency.map((sign) => CURRENCIES[String(sign)]) : []);
@@ -32,3 +37,20 @@ export function unitsOf({ mappings }: StoredConfig, table: string): Map<string, 
   }
   return found;
 }
+
+// Of a text that isn't JSON there are none.
+const parsed = ({ text }: { text: string }) => JSON.parse(text) as StoredConfig;
+
+/** Number formats of a table's columns by the stored config, by name; none while that is unknown. */
+export function useUnits(slug: string, table: string): ReadonlyMap<string, string> {
+  const { data } = useQuery({ ...configQuery(slug), select: parsed });
+  return useMemo(() => unitsOf(data ?? {}, table), [data, table]);
+}
+
+const percentCell = (value: Cell): string => (value === null ? "null" : written(value, "percentage"));
+
+/** Columns of a grid that shows fractions as percentages; copies and downloads have the fractions. */
+export const withUnits = <C extends ResultColumn>(columns: readonly C[], units: ReadonlyMap<string, string>) =>
+  columns.map((column): C & { format?: (value: Cell) => string } =>
+    units.get(column.name) === "percent" && isNumeric(column.type) ? { ...column, format: percentCell } : column,
+  );
