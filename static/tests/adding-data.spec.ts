@@ -227,6 +227,39 @@ test("an empty file isn't sent, and one with other columns is said not to fit th
   await expectAccessible(page);
 });
 
+for (const [width, height] of [
+  [1440, 900],
+  [390, 844],
+] as const)
+  test(`nothing of a view is below the panel of uploads, ${width} pixels wide`, async ({ page, api }) => {
+    const slug = `in-panel-${width}`;
+    await api.pipeline(slug, config, { "orders/a.csv": csv(0, 90) });
+    await page.setViewportSize({ width, height });
+    await page.goto(`/p/${slug}/data/orders`);
+    await drop(page, { "orders-2.csv": csv(90, 95) });
+    // It isn't answered, so that the upload stays.
+    await page.route(/api\/lake\?key=.*orders-2/, () => undefined);
+    await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+    const panel = page.getByRole("region", { name: "Uploads" });
+    await panel.getByRole("button", { name: "Show files" }).click();
+    await expect(panel.getByText("sending")).toBeVisible();
+    const lowest = () =>
+      page.evaluate(() =>
+        Math.max(
+          ...[...document.querySelectorAll(".page.full > *")].map((node) => node.getBoundingClientRect().bottom),
+        ),
+      );
+    const top = (await panel.boundingBox())?.y ?? 0;
+    for (const view of ["Data", "Query", "Jobs", "Config"]) {
+      await page.getByRole("link", { name: view, exact: true }).click();
+      await expect(page).toHaveTitle(new RegExp(`^(${view}|orders) `));
+      expect(await lowest(), view).toBeLessThanOrEqual(top);
+    }
+    await panel.getByRole("button", { name: "Cancel all uploads" }).click();
+    await panel.getByRole("button", { name: "Dismiss" }).click();
+    await expect.poll(lowest).toBeGreaterThan(top);
+  });
+
 test("new columns and rows that don't fit are named before the upload", async ({ page, api }) => {
   await api.pipeline("in-check", config, { "orders/a.csv": csv(0, 3) });
   await page.goto("/p/in-check");
