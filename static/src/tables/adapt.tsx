@@ -24,7 +24,7 @@ import {
   type MappingChange,
   type MisfitFile,
 } from "./changes";
-import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
+import { checkedOf, readable, RejectedRows, WouldFail, type Checked } from "./checked";
 import { previewOf } from "./preview";
 import { RejectsField } from "./rejects";
 
@@ -312,7 +312,7 @@ function Comparison(props: ComparisonProps) {
         <div aria-live="polite">
           {problem && <Note tone="bad">{problem.message}</Note>}
           {changes && !checked && !error && <p class="secondary">Reading the files with these changes</p>}
-          {checked?.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>}
+          {checked?.failure !== undefined && <WouldFail failure={checked.failure} />}
           {out.length > 0 && (
             <Note tone={noneLeft ? "bad" : "neutral"}>
               {noneLeft

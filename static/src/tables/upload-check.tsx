@@ -10,7 +10,7 @@ import { variantOf } from "../uploads/parts";
 import { release, stage, stagedGlob, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, rejectsAllowed, tooManyRejects } from "./changes";
-import { checkedOf, readable, type Checked } from "./checked";
+import { checkedOf, readable, WouldFail, type Checked } from "./checked";
 import type { FirstRows } from "./copies";
 import type { OwnFormats } from "./own-format";
 import { previewOf } from "./preview";
@@ -134,7 +134,7 @@ export function UploadForecast({
           {copies.length === 1 ? "it is" : "they are"} a copy of files that are there, the rows will count twice.
         </Note>
       )}
-      {checked.failure !== undefined && <Note tone="warn">A run would fail: {checked.failure}</Note>}
+      {checked.failure !== undefined && <WouldFail failure={checked.failure} tone="warn" />}
       {checked.rejected === 0 && checked.failure === undefined && (
         <p class="secondary">{readable(checked, check.complete)}</p>
       )}
