@@ -15,7 +15,6 @@ type Code = RunError["code"];
 
 export const RUN_REMEDIES: Record<Code, Remedy> = {
   invalid_config: {
-    title: "The config has problems",
     text: "Fix the config at the location shown, then run again.",
     steps: ["config", "retry"],
   },
