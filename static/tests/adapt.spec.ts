@@ -52,8 +52,10 @@ test("numbers, nulls and totals that failed a run are read after a fix by clicks
   await expect(dialog.getByLabel("Skip last rows starting with “Total”")).toBeChecked();
   await expect(dialog.getByText("All 3 rows can be read.")).toBeVisible(SLOW);
   await dialog.getByLabel("Skip last rows starting with “Total”").uncheck();
-  await expect(dialog.getByText("1 of 4 rows would be rejected")).toBeVisible(SLOW);
-  await expect(dialog.getByText(/1 row of 6 would be rejected, more than allowed/)).toBeVisible();
+  await expect(dialog.getByText("In june.csv, 1 of 4 rows would be rejected")).toBeVisible(SLOW);
+  await expect(
+    dialog.getByText(/With all files of sales, 1 row of 6 would be rejected, more than allowed/),
+  ).toBeVisible();
   await dialog.getByLabel("Skip last rows starting with “Total”").check();
   await dialog.getByRole("button", { name: "Save and run" }).click();
   await expect.poll(() => rowsOf(api, "adapt-values"), SLOW).toBe(5);
@@ -65,7 +67,7 @@ test("a failed run's page offers the fix, and rejected rows can be allowed in it
   await page.goto(`/p/adapt-job/jobs/${jobs[0]?.job_id ?? ""}`);
   await page.getByRole("button", { name: "Fix sales…" }).click(SLOW);
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
-  await expect(dialog.getByText("1 of 4 rows would be rejected")).toBeVisible(SLOW);
+  await expect(dialog.getByText("In may.csv, 1 of 4 rows would be rejected")).toBeVisible(SLOW);
   await expect(dialog.getByRole("button", { name: "Save and run" })).toBeDisabled();
   await dialog.getByLabel("Rejected rows allowed").selectOption("any number");
   await dialog.getByRole("button", { name: "Save and run" }).click();

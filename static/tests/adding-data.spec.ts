@@ -227,13 +227,48 @@ test("an empty file isn't sent, and one with other columns is said not to fit th
   await expectAccessible(page);
 });
 
+for (const [width, height] of [
+  [1440, 900],
+  [390, 844],
+] as const)
+  test(`nothing of a view is below the panel of uploads, ${width} pixels wide`, async ({ page, api }) => {
+    const slug = `in-panel-${width}`;
+    await api.pipeline(slug, config, { "orders/a.csv": csv(0, 90) });
+    await page.setViewportSize({ width, height });
+    await page.goto(`/p/${slug}/data/orders`);
+    await drop(page, { "orders-2.csv": csv(90, 95) });
+    // It isn't answered, so that the upload stays.
+    await page.route(/api\/lake\?key=pipelines.{1,3}in-panel.*orders-2/, () => undefined);
+    await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+    const panel = page.getByRole("region", { name: "Uploads" });
+    await panel.getByRole("button", { name: "Show files" }).click();
+    await expect(panel.getByText("sending")).toBeVisible();
+    const lowest = () =>
+      page.evaluate(() =>
+        Math.max(
+          ...[...document.querySelectorAll(".page.full > *")].map((node) => node.getBoundingClientRect().bottom),
+        ),
+      );
+    const top = (await panel.boundingBox())?.y ?? 0;
+    for (const view of ["Data", "Query", "Jobs", "Config"]) {
+      await page.getByRole("link", { name: view, exact: true }).click();
+      await expect(page).toHaveTitle(new RegExp(`^(${view}|orders) `));
+      expect(await lowest(), view).toBeLessThanOrEqual(top);
+    }
+    await panel.getByRole("button", { name: "Cancel all uploads" }).click();
+    await panel.getByRole("button", { name: "Dismiss" }).click();
+    await expect.poll(lowest).toBeGreaterThan(top);
+  });
+
 test("new columns and rows that don't fit are named before the upload", async ({ page, api }) => {
   await api.pipeline("in-check", config, { "orders/a.csv": csv(0, 3) });
   await page.goto("/p/in-check");
   await drop(page, { "orders-2.csv": "id,note,Promo Code\n7,n,A\nseven,n,B\n" });
   const dialog = page.getByRole("dialog", { name: "Add orders-2.csv" });
   await expect(dialog).toContainText("1 new column: Promo Code. orders doesn't have it yet.", SLOW);
-  await expect(dialog).toContainText("1 row of 2 would be rejected, more than allowed, so the run would fail:");
+  await expect(dialog).toContainText(
+    "1 row of 2 would be rejected, more than allowed, so the run would fail and orders would stay as it is:",
+  );
   await expect(dialog).toContainText("line 3, id: seven isn't a whole number in this column's format.");
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Cancel" }).click();
@@ -247,6 +282,73 @@ test("new columns and rows that don't fit are named before the upload", async ({
     const { folders } = await api.get<{ folders: string[] }>("/api/lake?prefix=pipelines/");
     expect(folders.filter((folder) => folder.includes("draft-"))).toEqual([]);
   }).toPass(SLOW);
+});
+
+test("a file that another table has is named before it is uploaded into a second one, and can be skipped", async ({
+  page,
+  api,
+}) => {
+  const [orders] = config.mappings;
+  const mappings = [orders, { ...orders, table: "returns", files: ["returns/*.csv"] }];
+  await api.pipeline(
+    "in-both",
+    { ...config, mappings },
+    { "orders/sales-1.csv": csv(0, 3), "orders/sales-2.csv": csv(3, 6) },
+  );
+  await page.goto("/p/in-both");
+  // The second has the same name and size, and other rows.
+  await drop(page, { "sales-1.csv": csv(0, 3), "sales-2.csv": csv(6, 9) });
+  const dialog = page.getByRole("dialog", { name: "Add 2 files" });
+  await dialog.getByLabel("Table").selectOption("returns");
+  const choice = dialog.getByLabel("sales-1.csv is already in table orders");
+  await expect(choice).toHaveValue("add", SLOW);
+  await expect(dialog.getByLabel("sales-2.csv is already in table orders")).toHaveCount(0);
+  await expectAccessible(page);
+  await choice.selectOption("Don't upload it");
+  await dialog.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-both", "returns"), SLOW).toBe(3);
+  const { files } = await api.get<{ files: { key: string }[] }>("/api/lake?prefix=pipelines/in-both/returns/");
+  expect(files.map(({ key }) => key)).toEqual(["pipelines/in-both/returns/sales-2.csv"]);
+});
+
+test("values that the table can't hold are fixed in the upload dialog, before anything is sent", async ({
+  page,
+  api,
+}) => {
+  const day = { name: "day", type: "date", formats: ["%Y-%m-%d"] };
+  const { mappings } = config;
+  const columns = [...(mappings[0]?.columns ?? []), day];
+  await api.pipeline(
+    "in-fix",
+    { ...config, mappings: [{ ...mappings[0], columns }] },
+    {
+      "orders/a.csv": "id,note,day\n1,n,2024-01-01\n2,n,2024-01-02\n",
+    },
+  );
+  await page.goto("/p/in-fix");
+  await drop(page, { "orders-2.csv": "id,note,day\n7,n,31.01.2024\nA8,n,30.01.2024\n" });
+  const upload = page.getByRole("dialog", { name: "Add orders-2.csv" });
+  await expect(upload).toContainText("2 rows of 2 would be rejected", SLOW);
+  await upload.getByRole("button", { name: "Fix…" }).click();
+  const fix = page.getByRole("dialog", { name: "Adapt orders to its files" });
+  await expect(fix.getByLabel("Read day as DD.MM.YYYY, too")).toBeChecked(SLOW);
+  await expect(fix.getByText("In orders-2.csv, 1 of 2 rows would be rejected")).toBeVisible(SLOW);
+  await expect(
+    fix.getByText("With all files of orders, 1 row of 4 would be rejected, more than allowed"),
+  ).toBeVisible();
+  await expectAccessible(page);
+  await fix.getByLabel("Read id as text").check();
+  await expect(fix.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
+  await fix.getByRole("button", { name: "Apply" }).click();
+  await expect(upload).toContainText(
+    "Uploading changes the config of orders: Read id as text; Read day as DD.MM.YYYY, too.",
+  );
+  await expect(upload.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
+  expect(await api.text("/api/p/in-fix/config")).not.toContain("%d.%m.%Y");
+  await upload.getByRole("button", { name: "Upload" }).click();
+  await expect.poll(() => rowsOf(page, "in-fix", "orders"), SLOW).toBe(4);
+  const { jobs } = await api.get<{ jobs: { status: string }[] }>("/api/p/in-fix/jobs");
+  expect(jobs.map(({ status }) => status)).not.toContain("failed");
 });
 
 test("a title that a spreadsheet pads, and a total, are left out of a new table", async ({ page, api }) => {

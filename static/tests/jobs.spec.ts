@@ -33,6 +33,23 @@ test("a failed run shows cause, position and advice, and succeeds once the confi
   await expect(why).toBeVisible();
 });
 
+test("a failed run says in words what happened, and keeps the service's own for engineers", async ({ page, api }) => {
+  const day = { name: "day", type: "date", formats: ["%m/%d/%Y"] };
+  await api.pipeline("job-words", config("n", { columns: [day] }), { "a.csv": "day\n31.12.2024\n" });
+  await page.goto("/p/job-words/jobs");
+  await expect(page.getByRole("columnheader", { name: "Queued" })).toBeVisible();
+  await newest(page).getByRole("link").click();
+  const why = page.getByRole("region", { name: "Failure" });
+  await expect(why.getByRole("heading", { name: "More rows than allowed don't fit the table" })).toBeVisible();
+  await expect(why).toContainText("Table numbers: 1 of 1 rows rejected");
+  await expect(why).toContainText("31.12.2024 isn't a date in this column's format, MM/DD/YYYY.");
+  await expect(why.getByText("%m/%d/%Y")).toHaveCount(0);
+  await expect(why.getByText("too_many_rejects")).toBeVisible();
+  await why.getByText("Technical details").click();
+  await expect(why.getByText("(wrong_type)")).toBeVisible();
+  await expectAccessible(page);
+});
+
 test("a run that is started beside a failed job takes its place", async ({ page, api }) => {
   await api.pipeline("job-next", config("n"), { "a.csv": "m\n1\n2\n" });
   await page.goto("/p/job-next/jobs");
@@ -92,7 +109,7 @@ test("an active job can be cancelled", async ({ page, api }) => {
   await expect(page.locator("a.run-bar")).toBeVisible();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await expect(page.getByText(/^The run was cancelled after/)).toBeVisible({ timeout: 60_000 });
-  await expect(page.getByRole("region", { name: "Failure" })).toContainText("the run was cancelled");
+  await expect(page.getByRole("region", { name: "Failure" })).toContainText("The run was cancelled");
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
 });
 

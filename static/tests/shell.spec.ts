@@ -21,6 +21,19 @@ test("the banner appears while the service is unavailable, and disappears afterw
   }
 });
 
+test("a view that the updated service no longer has asks to reload the page", async ({ page, watch }) => {
+  watch.expected.push(/Failed to load resource/, /dynamically imported module/);
+  await page.goto("/settings");
+  await expect(page.getByText("store connected")).toBeVisible();
+  await page.route(/assets\/lake-[^/]*\.js/, (route) => route.fulfill({ status: 404, body: "" }));
+  await page.getByRole("link", { name: "Lake", exact: true }).click();
+  await expect(page.getByText("Lakemill was updated. Reload the page.")).toBeVisible();
+  await expectAccessible(page);
+  await page.unroute(/assets\/lake-[^/]*\.js/);
+  await page.getByRole("button", { name: "Reload", exact: true }).click();
+  await expect(page).toHaveTitle(/^Lake ·/);
+});
+
 test("a browser that reports no network shows and changes what the service has", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "no-network", template: "blank" });
   await page.goto("/settings");

@@ -64,3 +64,5 @@ export const connection = {
 
 window.addEventListener("offline", () => connection.lost("unreachable"));
 window.addEventListener("online", () => connection.retry());
+// A part of the UI didn't load.
+window.addEventListener("vite:preloadError", () => connection.checkHealth());

@@ -1,4 +1,8 @@
+import { connection } from "./connection";
 import type { ErrorBody } from "./types";
+
+/** Browser messages for a part of the UI that failed to load. */
+const NOT_LOADED = /dynamically imported module|importing a module script|unable to preload|error loading/i;
 
 /** A failed request. `code` is the API's machine-readable code, or `unreachable` if there was no response. */
 export class ApiFailure extends Error {
@@ -36,8 +40,15 @@ export function failureOf(status: number, body: unknown, retryAfter?: string | n
   return new ApiFailure(status, "unknown", `the service returned ${String(status)} without a message`, wait);
 }
 
+/** Whether a part of the UI couldn't be loaded: the service is down, or has another version than the page. */
+export const isNotLoaded = (error: unknown): boolean => error instanceof Error && NOT_LOADED.test(error.message);
+
 export function asFailure(error: unknown): ApiFailure {
   if (error instanceof ApiFailure) return error;
+  if (isNotLoaded(error))
+    return connection.state.value === "unreachable"
+      ? new ApiFailure(0, "unreachable", "the service can't be reached")
+      : new ApiFailure(0, "outdated", "Lakemill was updated. Reload the page.");
   const message = error instanceof Error ? error.message : String(error);
   return new ApiFailure(0, "client", message);
 }

@@ -30,10 +30,12 @@ interface FailedProps {
   error: unknown;
   onRetry?: (() => void) | undefined;
   actions?: ComponentChildren;
+  /** Whether reloading the page may help. */
+  reload?: boolean;
 }
 
 /** Error with cause and remedy. */
-export function Failed({ title, error, onRetry, actions }: FailedProps) {
+export function Failed({ title, error, onRetry, actions, reload }: FailedProps) {
   const failure = asFailure(error);
   const remedy = remedyOf(failure);
   return (
@@ -44,7 +46,14 @@ export function Failed({ title, error, onRetry, actions }: FailedProps) {
       </p>
       {remedy && <p class="secondary">{remedy}</p>}
       <div class="row wrap">
-        {onRetry && <Button onClick={onRetry}>Try again</Button>}
+        {reload || failure.code === "outdated" ? (
+          // Asks before it loses unsaved work.
+          <Button variant="primary" onClick={() => location.reload()}>
+            Reload
+          </Button>
+        ) : (
+          onRetry && <Button onClick={onRetry}>Try again</Button>
+        )}
         {actions}
       </div>
       {failure.requestId && (

@@ -59,7 +59,9 @@ export const toast = {
   /** `what` failed: "Couldn't delete the file". Replaces what was said about an earlier attempt. */
   failed: (what: string, error: unknown) => {
     toast.resolved(what);
-    show({ tone: "bad", text: `${what}: ${asFailure(error).message}` });
+    const { code, message } = asFailure(error);
+    const action = code === "outdated" && { action: { label: "Reload", run: () => location.reload() } };
+    show({ tone: "bad", text: `${what}: ${message}`, ...action });
   },
   /** `what` has succeeded after all. */
   resolved: (what: string) => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { rejectWords } from "./reject";
+import { failureWords, rejectWords } from "./reject";
 
 it.each([
   ["wrong_type", "twelve", "expected int64, found `twelve`", "`twelve` isn't a whole number in this column's format."],
@@ -17,3 +17,37 @@ it.each([
 ])("%s of %s is put into words", (reason, value, message, words) =>
   expect(rejectWords({ reason, value, message })).toBe(words),
 );
+
+it.each([
+  [
+    "`31.12.2024` isn't a date in this column's format, MM/DD/YYYY or YYYY-MM-DD.",
+    "expected date, found `31.12.2024`: it matches none of the formats `%m/%d/%Y`, `%Y-%m-%d`",
+  ],
+  [
+    "`x` isn't a date in this column's format, YYYY-MM-DD.",
+    "expected date, found `x`: without `formats` a date is `YYYY-MM-DD`",
+  ],
+  [
+    "`5.123` isn't a number in this column's format: it has 3 decimal places, the type holds 2.",
+    "expected decimal(10,2), found `5.123`: it has 3 decimal places, the type holds 2",
+  ],
+  [
+    "`01/02/2024` isn't a date in this column's format: two of the formats `%d/%m/%Y`, `%m/%d/%Y` differ.",
+    "expected date, found `01/02/2024`: two of the formats `%d/%m/%Y`, `%m/%d/%Y` differ",
+  ],
+])("%s", (words, message) => {
+  const value = /found `([^`]*)`/.exec(message)?.[1] ?? "";
+  expect(rejectWords({ reason: "wrong_type", value, message })).toBe(words);
+  expect(failureWords(`\`orders/a.csv\` line 2: column \`c\`: ${message}`)).toBe(
+    `\`orders/a.csv\` line 2: column \`c\`: ${words}`,
+  );
+});
+
+it("a value out of range, and a failure that is about no value, keep their particulars", () => {
+  const message = "column `n`: expected int8, found `300`: the type holds -128 to 127";
+  expect(rejectWords({ reason: "out_of_range", value: "300", message })).toBe(
+    "`300` is too large or too small for this column: the type holds -128 to 127.",
+  );
+  const other = "table `orders`: 3 of 5 rows rejected, but none may be";
+  expect(failureWords(other)).toBe(other);
+});

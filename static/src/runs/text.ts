@@ -62,6 +62,10 @@ const TRIGGERS: Record<string, string> = {
   dry_run: "Checks a config against all files, and writes nothing",
 };
 
+/** What started a job, in lists; programs have names of their own for it. */
+export const triggerWords = (trigger: string): string =>
+  trigger === "auto" ? "automatic" : trigger === "dry_run" ? "dry run" : trigger;
+
 export const isDryRun = (job: Job): boolean => job.trigger === "dry_run";
 
 export const triggerTitle = (trigger: string): string | undefined => TRIGGERS[trigger];

@@ -75,7 +75,7 @@ function Existing({ same, choice, onChoice }: { same: readonly Match[]; choice: 
 
 function Version({
   table,
-  match: { file, kind, targets, identical },
+  match: { file, kind, targets, identical, table: other },
   choice,
   onChoice,
 }: {
@@ -93,17 +93,19 @@ function Version({
   if (identical !== undefined)
     return (
       <SelectField
-        label={`${file.name} has the same content as ${identical}`}
+        label={
+          other ? `${file.name} is already in table ${other}` : `${file.name} has the same content as ${identical}`
+        }
         value={choice === "add" ? "add" : "skip"}
         hint={
-          choice === "add"
-            ? `${table} gets all rows twice.`
-            : "The rows are in the table already, or will be by the next run."
+          choice === "skip"
+            ? "The rows are in the table already, or will be by the next run."
+            : other === undefined && `${table} gets all rows twice.`
         }
         onChange={(event) => onChoice(event.currentTarget.value === "add" ? "add" : "skip")}
       >
         <option value="skip">Don&apos;t upload it</option>
-        <option value="add">Add as another file</option>
+        <option value="add">{other ? `Upload it to ${table}, too` : "Add as another file"}</option>
       </SelectField>
     );
   return (

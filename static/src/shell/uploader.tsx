@@ -3,7 +3,7 @@ import { FileUp } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { loadConfig, saveConfig } from "../api/config";
+import { loadConfig, saveConfig, type StoredMapping } from "../api/config";
 import { isPaused, pausesQuery } from "../api/pauses";
 import { pipelinesQuery, statusQuery, tablesQuery } from "../api/queries";
 import { UPLOAD_BYTES_MAX } from "../api/rules";
@@ -28,7 +28,8 @@ import { dragged, useDrops, useDropHandler } from "../uploads/use-drop";
 import { withMapping } from "../tables/changes";
 import { OwnFormats, tablesByHeader, unfitFiles, unfitFilesOf } from "../tables/own-format";
 import { copiesIn } from "../tables/copies";
-import { checkUpload, UploadForecast } from "../tables/upload-check";
+import { AdaptToUpload } from "../tables/adapt";
+import { checkUpload, UploadForecast, type Fix } from "../tables/upload-check";
 import { UploadMatches } from "./upload-matches";
 import { groupsOf, offerFiles, stepText, uploadRequest, type UploadRequest } from "./upload-request";
 
@@ -80,6 +81,8 @@ function UploadDialog({ request, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [earlier, setEarlier] = useState<{ plan: UploadPlan; keys: string[] }>();
   const [choices, setChoices] = useState<ReadonlyMap<File, Choice>>(new Map());
+  const [fixing, setFixing] = useState(false);
+  const [fix, setFix] = useState<Fix>();
   const status = useQuery({ ...statusQuery(chosen), enabled: chosen !== NEW });
   const pipelines = (listed.data?.pipelines ?? []).filter(({ config }) => config !== "missing");
   const stated = status.data?.tables;
@@ -113,7 +116,13 @@ function UploadDialog({ request, onClose }: Props) {
     .find((problem) => problem !== undefined);
   const stored = useQuery({
     queryKey: ["lake", "matches", chosen, target?.globs, batch],
-    queryFn: () => matchesOf(chosen, target?.globs ?? [], files),
+    queryFn: () =>
+      matchesOf(
+        chosen,
+        target?.globs ?? [],
+        files,
+        tables.filter((one) => one !== target),
+      ),
     enabled: target !== undefined,
     staleTime: 0,
     gcTime: 0,
@@ -133,16 +142,29 @@ function UploadDialog({ request, onClose }: Props) {
     staleTime: Infinity,
     gcTime: 0,
   });
+  // Without the listing, files that exist are asked about when they are sent.
+  const matches = (target && stored.data) ?? [];
+  const choiceOf = (match: Match): Choice => choices.get(match.file) ?? defaultChoice(match);
+  const wanted = resolved(files, matches, choiceOf, UPLOAD_BYTES_MAX);
+  const placeOf = (file: string): string => {
+    const place = wanted.places.get(files.find((one) => one.name === file) as File);
+    return (
+      place?.slice(`pipelines/${chosen}/`.length) ?? uploadKeyOf(target ? globsWith(target, files) : [], file) ?? file
+    );
+  };
+  /** The mapping with the formats of the files. */
+  const withFormats = (mapping: StoredMapping) => {
+    const parts = files.map((file) => ({ of: file.name, key: `pipelines/${chosen}/${placeOf(file.name)}` }));
+    return formats.data?.appliedTo(mapping, chosen, parts) ?? mapping;
+  };
+  const read = files.filter((file) => !unfit.data?.foreign.includes(file));
   const check = useQuery({
-    queryKey: ["lake", "check", chosen, target?.name, target?.globs, batch],
+    queryKey: ["lake", "check", chosen, target?.name, target?.globs, batch, fix?.words],
     queryFn: async () =>
-      (await checkUpload(
-        chosen,
-        target?.name ?? "",
-        target?.globs ?? [],
-        files.filter((file) => !unfit.data?.foreign.includes(file)),
-        formats.data ?? undefined,
-      )) ?? null,
+      (await checkUpload(chosen, target?.name ?? "", placeOf, read, (mapping) => {
+        const given = withFormats(mapping);
+        return fix?.apply(given) ?? given;
+      })) ?? null,
     enabled:
       target !== undefined && refused === undefined && unfit.isSuccess && (odd.length === 0 || formats.isSuccess),
     staleTime: Infinity,
@@ -154,8 +176,6 @@ function UploadDialog({ request, onClose }: Props) {
   const [oddNames, foreignNames] = [unfit.data?.odd, unfit.data?.foreign].map((some = []) =>
     some.map((file) => file.name),
   );
-  // Without the listing, files that exist are asked about when they are sent.
-  const matches = (target && stored.data) ?? [];
   const others = check.data?.firstRows.filter(({ file }) => !matches.some((match) => match.file.name === file)) ?? [];
   const copies = useQuery({
     queryKey: ["lake", "copies", chosen, target?.name, others],
@@ -164,8 +184,6 @@ function UploadDialog({ request, onClose }: Props) {
     staleTime: Infinity,
     gcTime: 0,
   });
-  const choiceOf = (match: Match): Choice => choices.get(match.file) ?? defaultChoice(match);
-  const wanted = resolved(files, matches, choiceOf, UPLOAD_BYTES_MAX);
   const problem = choiceProblem(matches, choiceOf, wanted);
   const ready =
     refused === undefined &&
@@ -195,7 +213,7 @@ function UploadDialog({ request, onClose }: Props) {
     if (!target) return proceed([...toPreview, ...files]);
     setBusy(true);
     try {
-      const plan = await planUpload(chosen, target, wanted, formats.data);
+      const plan = await planUpload(chosen, target, wanted, formats.data, fix);
       const keys = await earlierUploads(plan.parts);
       if (keys.length === 0) return await send(plan);
       setEarlier({ plan, keys });
@@ -229,6 +247,21 @@ function UploadDialog({ request, onClose }: Props) {
       )}
     </>
   );
+  if (fixing && target)
+    return (
+      <AdaptToUpload
+        slug={chosen}
+        table={target.name}
+        files={read}
+        placeOf={placeOf}
+        given={withFormats}
+        onClose={() => setFixing(false)}
+        onFixed={(found) => {
+          setFix(found);
+          setFixing(false);
+        }}
+      />
+    );
   const step = groups.length > 1 && <p class="secondary">{stepText({ groups, at, toPreview }, target?.name)}</p>;
   if (earlier) {
     const { plan, keys } = earlier;
@@ -279,6 +312,7 @@ function UploadDialog({ request, onClose }: Props) {
           onChange={(event) => {
             setChosen(event.currentTarget.value);
             setTable(undefined);
+            setFix(undefined);
           }}
         >
           <option value={NEW}>New pipeline</option>
@@ -295,7 +329,14 @@ function UploadDialog({ request, onClose }: Props) {
         ) : !status.data ? (
           <Skeleton lines={2} label="Loading the tables" />
         ) : (
-          <SelectField label="Table" value={name} onChange={(event) => setTable(event.currentTarget.value)}>
+          <SelectField
+            label="Table"
+            value={name}
+            onChange={(event) => {
+              setTable(event.currentTarget.value);
+              setFix(undefined);
+            }}
+          >
             {name === CHOOSE && <option value={CHOOSE}>Choose a table</option>}
             {tables.map((one) => (
               <option key={one.name} value={one.name}>
@@ -317,9 +358,11 @@ function UploadDialog({ request, onClose }: Props) {
             table={target.name}
             matches={matches}
             choiceOf={choiceOf}
-            onChoice={(some, choice) =>
-              setChoices((before) => new Map([...before, ...some.map(({ file }) => [file, choice] as const)]))
-            }
+            onChoice={(some, choice) => {
+              setChoices((before) => new Map([...before, ...some.map(({ file }) => [file, choice] as const)]));
+              // It is about the files where they would have gone.
+              setFix(undefined);
+            }}
           />
           {problem && <p class="secondary">{problem}</p>}
           {foreignNames !== undefined && foreignNames.length > 0 && (
@@ -345,12 +388,19 @@ function UploadDialog({ request, onClose }: Props) {
               )}
             </Note>
           )}
+          {fix && (
+            <Note>
+              Uploading changes the config of {target.name}: {fix.words.join("; ")}.
+            </Note>
+          )}
           {check.data && (
             <UploadForecast
               table={target}
               check={check.data}
               ignored={ignored.map((column) => column.name)}
               copies={copies.data ?? []}
+              // Parts of a large file have names that no format of its own would be for.
+              onFix={files.some(({ size }) => size > UPLOAD_BYTES_MAX) ? undefined : () => setFixing(true)}
             />
           )}
         </UploadDestination>
@@ -398,10 +448,10 @@ function UploadDestination({
   children: ComponentChildren;
 }) {
   const { data: pauses } = useQuery(pausesQuery());
-  const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
   const large = files.filter((file) => file.size > UPLOAD_BYTES_MAX);
-  const added = unread.length > 0 ? missingGlobs(table, unread) : [];
-  const place = uploadKeyOf([...table.globs, ...added], files[0]?.name ?? "") ?? "";
+  const globs = globsWith(table, files);
+  const added = globs.slice(table.globs.length);
+  const place = uploadKeyOf(globs, files[0]?.name ?? "") ?? "";
   const folder = `pipelines/${slug}/${place.slice(0, place.lastIndexOf("/") + 1)}`;
   return (
     <>
@@ -410,7 +460,7 @@ function UploadDestination({
         {nextRunText({ paused: isPaused(pauses, slug), autoRun })}
       </p>
       {children}
-      {unread.length > 0 && (
+      {added.length > 0 && (
         <Note>
           {table.name} reads {table.globs.join(", ")} so far. Uploading adds {added.join(", ")} to its config.
         </Note>
@@ -425,9 +475,10 @@ function UploadDestination({
   );
 }
 
-const missingGlobs = (table: TableStatus, files: File[]): string[] => {
-  const added = new Set(files.flatMap(({ name }) => globsToAdd(table.name, name)));
-  return [...added].filter((glob) => !table.globs.includes(glob));
+/** The table's globs, and those that it needs for the files. */
+const globsWith = ({ name: table, globs }: TableStatus, files: readonly File[]): string[] => {
+  const unread = files.filter(({ name }) => uploadKeyOf(globs, name) === undefined);
+  return [...new Set([...globs, ...unread.flatMap(({ name }) => globsToAdd(table, name))])];
 };
 
 /** Why nothing can be uploaded by the choices; undefined if it can. */
@@ -458,6 +509,7 @@ async function planUpload(
   table: TableStatus,
   { files, places, deleted }: Resolved,
   known: OwnFormats | null | undefined,
+  fix: Fix | undefined,
 ): Promise<UploadPlan> {
   const { config, etag } = await loadConfig(slug);
   const mapping = config.mappings?.find((one) => one.table === table.name);
@@ -465,17 +517,17 @@ async function planUpload(
     throw new Error(
       `${table.name} keeps the rows of deleted files, so ${namesOf(deleted)} can't be replaced by a file of another kind`,
     );
-  const unread = files.filter((file) => uploadKeyOf(table.globs, file.name) === undefined);
-  const added = missingGlobs(table, unread);
-  const globs = [...table.globs, ...added];
+  const globs = globsWith(table, files);
+  const isWider = globs.length > table.globs.length;
   const odd = mapping ? (await unfitFiles(mapping, globs, files)).odd : [];
   const formats = known?.covers(odd) ? known : await OwnFormats.of(odd);
   const csvOfFile = (file: File) => formats?.csvOf(file) ?? csvOf(mapping, uploadKeyOf(globs, file.name) ?? file.name);
   const parts = await partsToUpload(slug, globs, files, (file) => shapeOf(csvOfFile(file)), places);
   const saveGlobs = async () => {
-    if (!mapping || (unread.length === 0 && !formats)) return;
-    if (unread.length > 0) mapping.files = globs;
-    const changed = formats ? formats.appliedTo(mapping, slug, parts) : mapping;
+    if (!mapping || !(isWider || formats || fix)) return;
+    if (isWider) mapping.files = globs;
+    const read = formats ? formats.appliedTo(mapping, slug, parts) : mapping;
+    const changed = fix ? fix.apply(read) : read;
     await saveConfig(
       slug,
       withMapping(config, table.name, () => changed),

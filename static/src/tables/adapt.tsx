@@ -1,7 +1,7 @@
 import { keepPreviousData, useQueries, useQuery } from "@tanstack/preact-query";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ask } from "../api/client";
-import { loadConfig, saveConfig, type Loaded, type StoredMapping } from "../api/config";
+import { loadConfig, saveConfig, type Loaded, type StoredConfig, type StoredMapping } from "../api/config";
 import { lineageQuery, statusQuery, tablesQuery } from "../api/queries";
 import { asFailure } from "../api/failure";
 import type { Inferred, Previewed } from "../api/types";
@@ -13,6 +13,7 @@ import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
 import { useFailedFiles } from "../runs/failed-files";
+import { inferSamples, withSamples, type Staged } from "../uploads/staging";
 import {
   allowingRejects,
   changesFor,
@@ -24,9 +25,11 @@ import {
   type MappingChange,
   type MisfitFile,
 } from "./changes";
-import { checkedOf, readable, RejectedRows, type Checked } from "./checked";
-import { previewOf } from "./preview";
+import { checkedOf, readable, RejectedRows, WouldFail, type Checked } from "./checked";
+import { withKeys } from "./own-format";
+import { previewOf, previewOfSample } from "./preview";
 import { RejectsField } from "./rejects";
+import type { Fix } from "./upload-check";
 
 /** Files that are checked. */
 const FILES_MAX = 8;
@@ -76,11 +79,66 @@ export function AdaptDialog({ job, ...props }: Props) {
 
 const titleOf = (table: string): string => `Adapt ${table} to its files`;
 
-function ComparedFiles({ slug, table, files, columns = [], onClose, onSaved }: Omit<Props, "job">) {
+interface UploadProps {
+  slug: string;
+  table: string;
+  files: readonly File[];
+  /** Where files of a name go in the pipeline's folder. */
+  placeOf: (name: string) => string;
+  /** The mapping with the changes that the upload makes anyway. */
+  given: (mapping: StoredMapping) => StoredMapping;
+  onClose: () => void;
+  onFixed: (fix: Fix) => void;
+}
+
+/** The same from files that aren't uploaded yet, and saves nothing. */
+export function AdaptToUpload({ files, placeOf, ...props }: UploadProps) {
+  const { slug, table, onClose } = props;
+  const [samples, setSamples] = useState<ReadonlyMap<string, Staged>>();
+  useEffect(() => {
+    let close: () => void = () => undefined;
+    const closed = new Promise<void>((resolve) => (close = resolve));
+    const places = (staged: Staged[]) => new Map(staged.map((one) => [`pipelines/${slug}/${placeOf(one.name)}`, one]));
+    withSamples(files, (staged) => {
+      setSamples(places(staged));
+      return closed;
+    }).catch((error: unknown) => {
+      toast.failed("Couldn't read the files", error);
+      onClose();
+    });
+    return close;
+    // The samples are those of the files when the dialog opened.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  if (samples)
+    return (
+      <ComparedFiles {...props} files={[...samples.keys()].map((key) => inPipeline(slug, key))} samples={samples} />
+    );
+  return (
+    <Dialog title={titleOf(table)} onClose={onClose}>
+      <Skeleton lines={8} label="Reading the files" />
+    </Dialog>
+  );
+}
+
+/** Relative to the pipeline's folder. */
+const inPipeline = (slug: string, key: string): string => key.slice(`pipelines/${slug}/`.length);
+
+type ComparedProps = Omit<Props, "job" | "onSaved"> &
+  Partial<Pick<Props, "onSaved"> & Pick<UploadProps, "given" | "onFixed">> & {
+    /** Samples by the keys of their files, if these aren't uploaded yet. */
+    samples?: ReadonlyMap<string, Staged>;
+  };
+
+function ComparedFiles(props: ComparedProps) {
+  const { slug, table, files, columns = [], onClose, samples, given } = props;
   const keys = files.slice(0, FILES_MAX).map((file) => `pipelines/${slug}/${file}`);
   const config = useQuery({
     queryKey: ["adapt", slug, "config"],
-    queryFn: () => loadConfig(slug),
+    queryFn: async () => {
+      const loaded = await loadConfig(slug);
+      return given ? { ...loaded, config: withMapping(loaded.config, table, given) } : loaded;
+    },
     staleTime: 0,
     gcTime: 0,
     refetchOnWindowFocus: false,
@@ -88,13 +146,18 @@ function ComparedFiles({ slug, table, files, columns = [], onClose, onSaved }: O
   const [first = "", ...also] = keys;
   const inferred = useQuery({
     queryKey: ["adapt", slug, "infer", keys],
-    queryFn: ({ signal }) =>
-      ask(
+    queryFn: async ({ signal }) => {
+      if (samples) {
+        const keysOf = (key: string) => keys.filter((one) => samples.get(one)?.key === key);
+        return withKeys(await inferSamples([...samples.values()]), keysOf);
+      }
+      return await ask(
         api.POST("/api/p/{pipeline}/infer", {
           params: { path: { pipeline: slug }, query: { key: first, also } },
           signal,
         }),
-      ),
+      );
+    },
     gcTime: 0,
     refetchOnWindowFocus: false,
   });
@@ -126,9 +189,8 @@ function ComparedFiles({ slug, table, files, columns = [], onClose, onSaved }: O
     );
   return (
     <Comparison
+      {...props}
       title={title}
-      slug={slug}
-      table={table}
       keys={keys}
       columns={columns}
       loaded={config.data}
@@ -136,16 +198,12 @@ function ComparedFiles({ slug, table, files, columns = [], onClose, onSaved }: O
       inferred={inferred.data}
       ignored={(tables.data?.tables.find(({ name }) => name === table)?.extra_columns ?? []).map(({ name }) => name)}
       unlisted={files.length - keys.length}
-      onClose={onClose}
-      onSaved={onSaved}
     />
   );
 }
 
-interface ComparisonProps {
+interface ComparisonProps extends ComparedProps {
   title: string;
-  slug: string;
-  table: string;
   keys: string[];
   columns: string[];
   loaded: Loaded;
@@ -156,8 +214,6 @@ interface ComparisonProps {
   ignored: string[];
   /** Number of files that aren't checked. */
   unlisted: number;
-  onClose: () => void;
-  onSaved: () => void;
 }
 
 const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
@@ -182,17 +238,17 @@ export function misfitsOf(
     const why = failure
       ? `a run would fail: ${failure.message}`
       : `${count(rejected)} of ${counted(counts?.rows_read ?? 0, "row")} would be rejected`;
-    return [{ file: key.slice(`pipelines/${slug}/`.length), why }];
+    return [{ file: inPipeline(slug, key), why }];
   });
 }
 
 function Comparison(props: ComparisonProps) {
-  const { title, slug, table, keys, columns, loaded, mapping, inferred, ignored, unlisted, onClose, onSaved } = props;
+  const { title, slug, table, keys, columns, loaded, mapping, inferred, ignored, unlisted, onClose, samples } = props;
   const status = useQuery(statusQuery(slug));
   const stored = status.data?.tables.find(({ name }) => name === table);
-  const before = usePreviews(slug, table, keys, loaded.config, REJECTS_COMPARED);
-  const samples = keys.map((key) => ({ name: nameOf(key) }));
-  const now = checkedOf(samples, before.previews);
+  const before = usePreviews(slug, table, keys, loaded.config, REJECTS_COMPARED, samples);
+  const named = (some: string[]) => some.map((key) => ({ name: nameOf(key) }));
+  const now = checkedOf(named(keys), before.previews);
   const filesOfTable = stored ? stored.sources + stored.pending.count : keys.length;
   const changes = useMemo(() => {
     if (!now) return undefined;
@@ -202,7 +258,7 @@ function Comparison(props: ComparisonProps) {
     const formats = inferred ? ownFormats(mapping, inferred, misfits, `pipelines/${slug}/`, rejected) : [];
     return [
       ...(inferred ? changesFor(mapping, inferred, rejected, refused, wanted, formats) : []),
-      ...(filesOfTable > 1 ? leavingOut(misfits) : []),
+      ...(filesOfTable > 1 && !samples ? leavingOut(misfits) : []),
     ];
     // The previews of the stored config don't change while the dialog is open.
     // eslint-disable-next-line react-hooks/exhaustive-deps
@@ -214,21 +270,17 @@ function Comparison(props: ComparisonProps) {
   const isChosen = ({ id, proposed }: MappingChange) => chosen.get(id) ?? proposed;
   const taken = (changes ?? []).filter(isChosen).sort((a, b) => Number(b.isFirst ?? 0) - Number(a.isFirst ?? 0));
   const isChanged = taken.length > 0 || ratio !== allowed.ratio;
-  const config = withMapping(loaded.config, table, (given) => {
+  const apply = (given: StoredMapping) => {
     const changed = taken.reduce((made, change) => change.apply(made), given);
     return ratio === allowed.ratio ? changed : allowingRejects(changed, ratio);
-  });
+  };
+  const config = withMapping(loaded.config, table, apply);
   const left = new Set(taken.map(({ id }) => id));
-  const isLeft = (key: string) => left.has(`leave out ${key.slice(`pipelines/${slug}/`.length)}`);
+  const isLeft = (key: string) => left.has(`leave out ${inPipeline(slug, key)}`);
   const out = keys.filter(isLeft);
   const read = keys.filter((key) => !isLeft(key));
-  const after = usePreviews(slug, table, read, config, REJECTS_SHOWN);
-  const checked = after.stale
-    ? undefined
-    : checkedOf(
-        read.map((key) => ({ name: nameOf(key) })),
-        after.previews,
-      );
+  const after = usePreviews(slug, table, read, config, REJECTS_SHOWN, samples);
+  const checked = after.stale ? undefined : checkedOf(named(read), after.previews);
   // The changes are made from some files; others of the table show whether they stay readable.
   const lineage = useQuery(lineageQuery(slug, table, { limit: OTHERS_LISTED }));
   const listed = (lineage.data?.sources ?? [])
@@ -245,11 +297,16 @@ function Comparison(props: ComparisonProps) {
   const error = before.error ?? after.error;
 
   const save = async () => {
+    const { onFixed } = props;
+    if (onFixed) {
+      const words = taken.map(({ label }) => label);
+      return onFixed({ words: ratio === allowed.ratio ? words : [...words, "Allow rejected rows"], apply });
+    }
     setSaving(true);
     try {
       await saveConfig(slug, config, loaded.etag);
       toast.done(`Saved the config of ${table}`);
-      onSaved();
+      props.onSaved?.();
       onClose();
     } catch (failure) {
       toast.failed("Couldn't save the config", failure);
@@ -272,7 +329,7 @@ function Comparison(props: ComparisonProps) {
             disabled={!isChanged || !checked || problem !== undefined || noneLeft}
             onClick={() => void save()}
           >
-            Save and run
+            {samples ? "Apply" : "Save and run"}
           </Button>
         </>
       }
@@ -280,7 +337,7 @@ function Comparison(props: ComparisonProps) {
       <div class="stack">
         <p class="secondary">
           {counted(keys.length, "file")} compared with the config: {keys.map(nameOf).join(", ")}
-          {unlisted > 0 && "; others not"}.
+          {unlisted > 0 && `; ${counted(unlisted, "other")} not`}.
         </p>
         {inferred?.files_failed.map(({ key, message }) => (
           <Note key={key} tone="bad">
@@ -309,10 +366,10 @@ function Comparison(props: ComparisonProps) {
             onChange={setRatio}
           />
         )}
-        <div aria-live="polite">
+        <div class="stack" aria-live="polite">
           {problem && <Note tone="bad">{problem.message}</Note>}
           {changes && !checked && !error && <p class="secondary">Reading the files with these changes</p>}
-          {checked?.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>}
+          {checked?.failure !== undefined && <WouldFail failure={checked.failure} />}
           {out.length > 0 && (
             <Note tone={noneLeft ? "bad" : "neutral"}>
               {noneLeft
@@ -336,11 +393,16 @@ function Comparison(props: ComparisonProps) {
           )}
           {tooMany && (
             <Note tone="warn">
-              {counted(tooMany.rejected, "row")} of {count(tooMany.read)} would be rejected, more than allowed, so a run
-              would fail.
+              With all files of {table}, {counted(tooMany.rejected, "row")} of {count(tooMany.read)} would be rejected,
+              more than allowed, so a run would fail.
             </Note>
           )}
-          {checked && checked.rejected > 0 && <RejectedRows checked={checked} />}
+          {checked && checked.rejected > 0 && (
+            <RejectedRows
+              checked={checked}
+              title={`In ${read.map(nameOf).join(", ")}, ${count(checked.rejected)} of ${counted(checked.read, after.whole ? "row" : "checked row")} would be rejected`}
+            />
+          )}
         </div>
       </div>
     </Dialog>
@@ -382,14 +444,25 @@ interface Previews {
   retry: () => void;
 }
 
-/** Previews of the files with a config; the previous ones are shown while loading. */
-export function usePreviews(slug: string, table: string, keys: string[], config: unknown, limit: number): Previews {
+/** Previews of the files with a config; the previous ones are shown while loading. `samples`: of those that aren't uploaded. */
+export function usePreviews(
+  slug: string,
+  table: string,
+  keys: string[],
+  config: unknown,
+  limit: number,
+  samples?: ReadonlyMap<string, Staged>,
+): Previews {
   const text = JSON.stringify(config);
   const queries = useQueries({
     queries: keys.map((key) => ({
-      queryKey: ["adapt", slug, "preview", table, key, limit, text],
-      queryFn: ({ signal }: { signal: AbortSignal }) =>
-        previewOf(slug, { config: JSON.parse(text) as unknown, table, key, limit }, signal),
+      queryKey: ["adapt", slug, "preview", table, samples?.get(key)?.key ?? key, limit, text],
+      queryFn: ({ signal }: { signal: AbortSignal }) => {
+        const [body, sample] = [{ config: JSON.parse(text) as StoredConfig, table, limit }, samples?.get(key)];
+        return sample
+          ? previewOfSample(sample, inPipeline(slug, key), body, signal)
+          : previewOf(slug, { ...body, key }, signal);
+      },
       placeholderData: keepPreviousData,
       staleTime: Infinity,
       gcTime: 10_000,

@@ -1,6 +1,7 @@
 /** Predicts a run's outcome for files from their previews. */
 import type { Previewed } from "../api/types";
 import { MessageText } from "../components/message-text";
+import { Note } from "../components/states";
 import { count, counted } from "../format/number";
 import { rejectWords } from "../format/reject";
 
@@ -43,6 +44,15 @@ export function readable({ read, files }: Checked, complete: boolean): string {
   const rows = counted(read, "row");
   const of = files > 1 ? ` of ${counted(files, "file")}` : "";
   return complete ? `All ${rows}${of} can be read.` : `Checked ${rows}${of}: all can be read. Others weren't checked.`;
+}
+
+/** The failure that a run would have. */
+export function WouldFail({ failure, tone = "bad" }: { failure: string; tone?: "warn" | "bad" }) {
+  return (
+    <Note tone={tone}>
+      A run would fail: <MessageText text={failure} />
+    </Note>
+  );
 }
 
 /** Rejected rows with their reasons. `title`: of rows that aren't rejected. */

@@ -34,7 +34,7 @@ import {
   typeLine,
   isRead,
 } from "./changes";
-import { checkedOf, readable, RejectedRows } from "./checked";
+import { checkedOf, readable, RejectedRows, WouldFail } from "./checked";
 import {
   editedMapping,
   editedText,
@@ -574,7 +574,7 @@ function Outcome({ slug, config, place, calm, made, files, ratio, onRatio }: Out
   const tooMany = stored && tooManyRejects(stored, checked, true, { ...allowed, ratio: ratio ?? allowed.ratio });
   return (
     <div class="stack" aria-live="polite">
-      {checked.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>}
+      {checked.failure !== undefined && <WouldFail failure={checked.failure} />}
       {checked.failure === undefined && checked.rejected === 0 && emptied.length === 0 && (
         <p class="secondary">{readable(checked, after.whole && files.complete)}</p>
       )}

@@ -6,7 +6,7 @@ import { readHead } from "../uploads/file-head";
 import { csvOf } from "../uploads/parts";
 import { firstLines, type FileStart } from "../uploads/sample";
 import type { KeyedPart } from "../uploads/send";
-import { csvOfSample, inferSamples, release, stage, type Staged } from "../uploads/staging";
+import { csvOfSample, inferSamples, withSamples, type Staged } from "../uploads/staging";
 import { uploadKeyOf } from "../uploads/upload-key";
 import { headersOfTable, ownFormats } from "./changes";
 import { formatText, isDialect, itemOf, type Dialect } from "./dialect";
@@ -96,6 +96,13 @@ export async function unfitFilesOf(
   return mapping ? await unfitFiles(mapping, globs, files) : { odd: [], foreign: [] };
 }
 
+/** What is inferred, of the objects that samples stand for. */
+export const withKeys = (inferred: Inferred, keysOf: (sample: string) => string[]): Inferred => ({
+  ...inferred,
+  files_read: inferred.files_read.flatMap((one) => keysOf(one.key).map((key) => ({ ...one, key }))),
+  variants: (inferred.variants ?? []).map((one) => ({ ...one, keys: one.keys.flatMap(keysOf) })),
+});
+
 /** The formats of files, found by the service in samples of them. */
 export class OwnFormats {
   private constructor(
@@ -106,17 +113,7 @@ export class OwnFormats {
   /** @throws ApiFailure */
   static async of(files: readonly File[]): Promise<OwnFormats | undefined> {
     if (files.length === 0) return undefined;
-    const samples: Staged[] = [];
-    try {
-      await stage(
-        { kind: "files", files: [...files] },
-        (one) => void samples.push(one),
-        () => undefined,
-      );
-      return new OwnFormats(samples, await inferSamples(samples));
-    } finally {
-      for (const one of samples) void release(one);
-    }
+    return await withSamples(files, async (samples) => new OwnFormats(samples, await inferSamples(samples)));
   }
 
   /** The `csv` object for a file; undefined if it has no format of its own. */
@@ -145,11 +142,7 @@ export class OwnFormats {
       const name = this.samples.find((one) => one.key === key)?.name;
       return parts.filter(({ of }) => of === name).map((part) => part.key);
     };
-    const inferred = {
-      ...this.inferred,
-      files_read: this.inferred.files_read.flatMap((one) => sent(one.key).map((key) => ({ ...one, key }))),
-      variants: (this.inferred.variants ?? []).map((one) => ({ ...one, keys: one.keys.flatMap(sent) })),
-    };
+    const inferred = withKeys(this.inferred, sent);
     const misfits = parts.map(({ key }) => ({ file: key.slice(prefix.length), why: "" }));
     return ownFormats(mapping, inferred, misfits, prefix).reduce((made, change) => change.apply(made), mapping);
   }

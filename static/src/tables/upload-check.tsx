@@ -1,19 +1,17 @@
 /** What a run would make of files before they are uploaded, by samples of them. */
 import { withFileNames } from "../api/drafts";
-import { loadConfig } from "../api/config";
+import { loadConfig, type StoredMapping } from "../api/config";
 import type { TableStatus } from "../api/types";
+import { Button } from "../components/button";
 import { MessageText } from "../components/message-text";
 import { Note } from "../components/states";
 import { count, counted } from "../format/number";
 import { rejectWords } from "../format/reject";
-import { variantOf } from "../uploads/parts";
-import { release, stage, stagedGlob, type Staged } from "../uploads/staging";
-import { uploadKeyOf } from "../uploads/upload-key";
-import { headersOfTable, rejectsAllowed, tooManyRejects } from "./changes";
-import { checkedOf, readable, type Checked } from "./checked";
+import { withSamples } from "../uploads/staging";
+import { headersOfTable, rejectsAllowed, tooManyRejects, withMapping } from "./changes";
+import { checkedOf, readable, WouldFail, type Checked } from "./checked";
 import type { FirstRows } from "./copies";
-import type { OwnFormats } from "./own-format";
-import { previewOf } from "./preview";
+import { previewOfSample } from "./preview";
 
 /** Rejected rows that are shown. */
 const REJECTS_SHOWN = 3;
@@ -31,36 +29,28 @@ export interface UploadCheck {
   firstRows: FirstRows[];
 }
 
-/** `formats`: of files that the table gets formats for. @throws ApiFailure */
+/** A change of a table's mapping with which files are uploaded. */
+export interface Fix {
+  /** What it does, for people. */
+  words: string[];
+  apply: (mapping: StoredMapping) => StoredMapping;
+}
+
+/** `placeOf`: where files of a name go in the pipeline's folder; `change`: of the mapping, with the upload. @throws ApiFailure */
 export async function checkUpload(
   slug: string,
   table: string,
-  globs: readonly string[],
+  placeOf: (name: string) => string,
   files: readonly File[],
-  formats: OwnFormats | undefined,
+  change: (mapping: StoredMapping) => StoredMapping,
 ): Promise<UploadCheck | undefined> {
-  const { config } = await loadConfig(slug);
+  const { config: stored } = await loadConfig(slug);
+  const config = withMapping(stored, table, change);
   const mapping = config.mappings?.find((one) => one.table === table);
   if (!mapping || files.length === 0) return undefined;
-  const samples: Staged[] = [];
-  try {
-    await stage(
-      { kind: "files", files: [...files] },
-      (one) => void samples.push(one),
-      () => undefined,
-    );
-    const placeOf = ({ name }: Staged) => uploadKeyOf(globs, name) ?? name;
-    const parts = samples.map((one) => ({ of: one.name, key: `pipelines/${slug}/${placeOf(one)}` }));
-    const after = formats?.appliedTo(mapping, slug, parts) ?? mapping;
+  return await withSamples(files, async (samples) => {
     const previews = await Promise.all(
-      samples.map((sample) => {
-        const variant = variantOf(after, placeOf(sample));
-        const files = [stagedGlob(sample)];
-        // A variant may read columns in another way, too.
-        const own = { ...after, files, variants: variant && [{ ...variant, files }] };
-        const body = { config: { ...config, mappings: [own] }, key: sample.key, limit: ROWS_COMPARED };
-        return previewOf(sample.slug, body);
-      }),
+      samples.map((sample) => previewOfSample(sample, placeOf(sample.name), { config, table, limit: ROWS_COMPARED })),
     );
     const checked = checkedOf(samples, previews);
     const known = headersOfTable(mapping);
@@ -76,18 +66,18 @@ export async function checkUpload(
         : [];
     });
     return checked && { checked, added, allowed: rejectsAllowed(mapping), complete, firstRows };
-  } finally {
-    for (const one of samples) void release(one);
-  }
+  });
 }
 
-function Rejects({ checked, fails }: { checked: Checked; fails: boolean }) {
+function Rejects({ checked, fails, table }: { checked: Checked; fails: boolean; table: string }) {
   const { rejected, read, rejects, files } = checked;
   const shown = rejects.slice(0, REJECTS_SHOWN);
   return (
     <Note tone="warn">
       {counted(rejected, "row")} of {count(read)} would be rejected
-      {fails && ", more than allowed, so the run would fail"}
+      {fails
+        ? `, more than allowed, so the run would fail and ${table} would stay as it is`
+        : `, and not be in ${table}`}
       {shown.length > 0 ? ":" : "."}
       <ul>
         {shown.map(({ file, line, column, value, reason, message, piece }) => (
@@ -104,17 +94,22 @@ function Rejects({ checked, fails }: { checked: Checked; fails: boolean }) {
   );
 }
 
-/** `ignored`: headers that the table has long left out; `copies`: files whose first rows the table has. */
+/**
+ * `ignored`: headers that the table has long left out; `copies`: files whose first rows the table has; `onFix`: proposes
+ * changes that read more.
+ */
 export function UploadForecast({
   table,
   check,
   ignored,
   copies,
+  onFix,
 }: {
   table: TableStatus;
   check: UploadCheck;
   ignored: string[];
   copies: string[];
+  onFix: (() => void) | undefined;
 }) {
   const { checked } = check;
   const left = new Set(ignored.map((name) => name.toLowerCase()));
@@ -134,12 +129,21 @@ export function UploadForecast({
           {copies.length === 1 ? "it is" : "they are"} a copy of files that are there, the rows will count twice.
         </Note>
       )}
-      {checked.failure !== undefined && <Note tone="warn">A run would fail: {checked.failure}</Note>}
+      {checked.failure !== undefined && <WouldFail failure={checked.failure} tone="warn" />}
       {checked.rejected === 0 && checked.failure === undefined && (
         <p class="secondary">{readable(checked, check.complete)}</p>
       )}
       {checked.rejected > 0 && (
-        <Rejects checked={checked} fails={tooManyRejects(table, checked, false, check.allowed) !== undefined} />
+        <Rejects
+          checked={checked}
+          fails={tooManyRejects(table, checked, false, check.allowed) !== undefined}
+          table={table.name}
+        />
+      )}
+      {onFix && (checked.rejected > 0 || checked.failure !== undefined) && (
+        <div class="row">
+          <Button onClick={onFix}>Fix…</Button>
+        </div>
       )}
     </>
   );

@@ -41,7 +41,9 @@ const hasTrouble = ({ counts }: QueueState): boolean => counts.failed + counts.r
 /** Upload panel, shown in every view during uploads. */
 export function UploadDock() {
   const queue = uploads.state.value;
-  const [open, setOpen] = useState(false);
+  // Unset: what failed is listed.
+  const [open, setOpen] = useState<boolean>();
+  const panel = useRef<HTMLElement>(null);
   const [path] = useLocation();
   const settled = useRef(false);
   // Going to another view dismisses the panel once everything is loaded; what failed stays.
@@ -50,20 +52,34 @@ export function UploadDock() {
     settled.current = false;
   }, [path]);
   useUnsaved("uploads in progress", queue.active, "page");
-  if (queue.files === 0) return null;
-  const troubled = hasTrouble(queue);
+  const isShown = queue.files > 0;
+  // Views end above the panel, however high it is.
+  useEffect(() => {
+    const node = panel.current;
+    const { style } = document.documentElement;
+    if (!node) return undefined;
+    const observer = new ResizeObserver(() => style.setProperty("--dock", `${node.offsetHeight}px`));
+    observer.observe(node);
+    return () => {
+      observer.disconnect();
+      style.removeProperty("--dock");
+      setOpen(undefined);
+    };
+  }, [isShown]);
+  if (!isShown) return null;
+  const listed = open ?? hasTrouble(queue);
   return (
-    <section class="uploads" aria-label="Uploads">
+    <section ref={panel} class="uploads" aria-label="Uploads">
       <header class="uploads-head">
         <span class="grow" role="status">
           <strong>{heading(queue)}</strong>
           <span class="uploads-pace secondary">{rateText(queue)}</span>
         </span>
-        <Controls queue={queue} open={open || troubled} onOpen={() => setOpen(!open)} />
+        <Controls queue={queue} open={listed} onOpen={() => setOpen(!listed)} />
       </header>
       <Bar done={queue.bytesSent} total={queue.bytesTotal} label="Uploaded" />
       {queue.counts.exists > 0 && <Conflict />}
-      {(open || troubled) && <Files files={queue.files} />}
+      {listed && <Files files={queue.files} />}
       <Outcomes onSettled={(isSettled) => (settled.current = isSettled)} />
     </section>
   );

@@ -120,6 +120,23 @@ export async function stage(
   }
 }
 
+/** Uploads samples of local files, and deletes them after `action`. @throws ApiFailure */
+export async function withSamples<T>(files: readonly File[], action: (samples: Staged[]) => Promise<T>): Promise<T> {
+  const samples: Staged[] = [];
+  const ends: (() => void)[] = [];
+  const staged = (one: Staged) => {
+    samples.push(one);
+    ends.push(keepAlive(one));
+  };
+  try {
+    await stage({ kind: "files", files: [...files] }, staged, () => undefined);
+    return await action(samples);
+  } finally {
+    for (const end of ends) end();
+    for (const one of samples) void release(one);
+  }
+}
+
 async function sampleOfLake(key: string): Promise<Sample> {
   const response = await sendRaw(`/api/lake/object?key=${encodeURIComponent(key)}`);
   if (!response.body) throw new Error("the file is empty");

@@ -16,10 +16,12 @@ export interface Target {
   other?: File;
 }
 
-/** `same`: the name exists; `version`: the name is alike; `rows`: header and rows, or period, are alike. */
+/** `same`: the name exists; `version`: the name is alike; `rows`: header and rows, or period, are alike; `other`: of a table. */
 export interface Match {
   file: File;
-  kind: "same" | "version" | "rows";
+  kind: "same" | "version" | "rows" | "other";
+  /** Another table, which has the file. */
+  table?: string;
   targets: Target[];
   /** The stored file that has the same bytes, if one is known to. */
   identical?: string;
@@ -90,8 +92,13 @@ export function areEqual(one: ArrayBuffer, other: ArrayBuffer): boolean {
   return new Uint8Array(one, 4 * words).every((byte, at) => byte === rest[at]);
 }
 
-/** The new files that stored files, or other new ones, are like. @throws ApiFailure */
-export async function matchesOf(slug: string, globs: readonly string[], files: readonly File[]): Promise<Match[]> {
+/** The new files that stored files, also of other tables, or other new ones are like. @throws ApiFailure */
+export async function matchesOf(
+  slug: string,
+  globs: readonly string[],
+  files: readonly File[],
+  others: readonly { name: string; globs: string[] }[] = [],
+): Promise<Match[]> {
   const matches = await alikeOf(slug, globs, files);
   let left = COMPARED_BYTES_MAX;
   for (const match of matches) {
@@ -101,6 +108,21 @@ export async function matchesOf(slug: string, globs: readonly string[], files: r
     left -= file.size;
     if (await hasBytesOf(file, alike.stored[0])) match.identical = alike.name;
   }
+  const root = `pipelines/${slug}/`;
+  const listings = new Map<string, Promise<LakeFile[]>>();
+  for (const file of files.filter((one) => !matches.some((match) => match.file === one)))
+    for (const { name, globs } of others) {
+      const key = root + (uploadKeyOf(globs, file.name) ?? "/");
+      const folder = folderOf(key);
+      if (!listings.has(folder)) listings.set(folder, filesOf(folder));
+      const stored = (await listings.get(folder))?.find((one) => one.key === key && one.size === file.size);
+      if (!stored) continue;
+      // Beyond what is compared, name and size have to do.
+      left -= file.size;
+      if (left >= 0 && !(await hasBytesOf(file, stored))) continue;
+      matches.push({ file, kind: "other", table: name, targets: [], identical: file.name });
+      break;
+    }
   return matches;
 }
 
@@ -144,7 +166,7 @@ async function alikeOf(slug: string, globs: readonly string[], files: readonly F
 
 /** What becomes of a matched file if nobody chooses. */
 export const defaultChoice = ({ kind, identical }: Match): Choice =>
-  identical !== undefined ? "skip" : kind === "same" ? 0 : undefined;
+  kind === "other" ? "add" : identical !== undefined ? "skip" : kind === "same" ? 0 : undefined;
 
 /** What to do with a matched file: the number of the target to replace, or neither; undefined: not chosen yet. */
 export type Choice = number | "add" | "skip" | undefined;

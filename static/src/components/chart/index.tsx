@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { shownTheme } from "../../browser/theme";
-import { Button } from "../button";
+import { Failed } from "../states";
 import type { Drawing } from "./engine";
 import { chartThemeOf } from "./theme";
 import { optionOf } from "./option";
@@ -38,7 +38,7 @@ type Drawn = Exclude<ReturnType<typeof shapeOf>, { kind: "none" }>;
 function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: ChartProps["spec"] }) {
   const box = useRef<HTMLDivElement>(null);
   const drawing = useSignal<Drawing | undefined>(undefined);
-  const failed = useSignal(false);
+  const failed = useSignal<unknown>(undefined);
   const tries = useSignal(0);
   /** Rounded: layout depends on it, single pixels don't matter. */
   const size = useSignal("");
@@ -74,8 +74,8 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
           observer.observe(node);
         });
       },
-      () => {
-        failed.value = true;
+      (error: unknown) => {
+        failed.value = error;
       },
     );
     return () => {
@@ -100,19 +100,14 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
 
   if (failed.value) {
     return (
-      <div class="chart-empty">
-        <span>
-          Couldn't load the chart library.{" "}
-          <Button
-            onClick={() => {
-              failed.value = false;
-              tries.value += 1;
-            }}
-          >
-            Try again
-          </Button>
-        </span>
-      </div>
+      <Failed
+        title="Couldn't load the chart library"
+        error={failed.value}
+        onRetry={() => {
+          failed.value = undefined;
+          tries.value += 1;
+        }}
+      />
     );
   }
   return (

@@ -4,6 +4,7 @@ import type { Cell, Previewed, Row } from "../../api/types";
 import { SelectField } from "../../components/field";
 import { Grid, rowsInMemory } from "../../components/grid";
 import { Section } from "../../components/page";
+import { MessageText } from "../../components/message-text";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
 import { useQueryParams } from "../../browser/query-params";
@@ -57,7 +58,7 @@ function Outcome({ previewed, stale }: { previewed: Previewed; stale: boolean })
     <div class={stale ? "stack config-outcome stale" : "stack config-outcome"} aria-busy={stale}>
       {failure && (
         <Note tone="bad">
-          A run would fail: {failure.message}
+          A run would fail: <MessageText text={failure.message} />
           {failure.detail ? ` (${failure.detail})` : ""}
         </Note>
       )}

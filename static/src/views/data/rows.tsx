@@ -6,6 +6,7 @@ import type { Row, Table } from "../../api/types";
 import { Button } from "../../components/button";
 import { Grid, usePages, type FetchPage, type GridColumn } from "../../components/grid";
 import { Empty, Failed, Skeleton } from "../../components/states";
+import { sentence } from "../../format/text";
 import { count, counted } from "../../format/number";
 import type { Address } from "./url-state";
 import { useUnits, withUnits } from "../../tables/units";
@@ -87,7 +88,7 @@ const never: FetchPage = () => new Promise(() => undefined);
 function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
   return (
     <Empty title={`Invalid filter on ${column}`} actions={<Button onClick={onClear}>Clear filter</Button>}>
-      {why.charAt(0).toUpperCase() + why.slice(1)}.
+      {sentence(why)}
     </Empty>
   );
 }

@@ -21,7 +21,7 @@ import { remedyOfRun } from "./remedies";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
 import { MessageText } from "../../components/message-text";
-import { endText, isDryRun, triggerTitle } from "../../runs/text";
+import { endText, isDryRun, triggerTitle, triggerWords } from "../../runs/text";
 import "./detail.css";
 
 /** Cancels or retries a job. */
@@ -68,7 +68,7 @@ function Head({ slug, job }: { slug: string; job: Job }) {
     <header class="job-head">
       <JobBadge status={job.status} code={job.error?.code} />
       <span class="secondary" title={triggerTitle(job.trigger)}>
-        {job.trigger}
+        {triggerWords(job.trigger)}
       </span>
       {job.clean_run && <Badge tone="accent">clean run</Badge>}
       <span class="grow" />
@@ -145,7 +145,7 @@ function Facts({ job }: { job: Job }) {
         <Fact name="Attempt">
           {job.attempt === 0 ? "not started" : `${String(job.attempt)} of ${String(job.max_attempts)}`}
         </Fact>
-        <Fact name="Enqueued">
+        <Fact name="Queued">
           <Time at={job.enqueued_at} />
         </Fact>
         {job.started_at && (
@@ -159,7 +159,7 @@ function Facts({ job }: { job: Job }) {
             {typeof job.duration_ms === "number" && `, took ${duration(job.duration_ms)}`}
           </Fact>
         )}
-        <Fact name="Prefix">
+        <Fact name="Folder">
           <code>{job.prefix}</code>
         </Fact>
         {job.worker && (

@@ -12,7 +12,9 @@ import { routes } from "../../browser/routes";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
 import { MessageText } from "../../components/message-text";
-import { isAbout } from "../../runs/table-state";
+import { failureWords } from "../../format/reject";
+import { sentence } from "../../format/text";
+import { isAbout, isMisread } from "../../runs/table-state";
 import { locationOf, remedyOfRun, type ErrorLocation, type Step } from "./remedies";
 
 function LocationLink({ slug, place }: { slug: string; place: ErrorLocation }) {
@@ -121,16 +123,11 @@ function Steps({
 export function JobFailure({ slug, job, error }: { slug: string; job: Job; error: RunError }) {
   const remedy = remedyOfRun(error);
   const place = locationOf(slug, error);
+  const message = <MessageText text={sentence(failureWords(error.message))} />;
   return (
     <section class={error.code === "cancelled" ? "job-failure calm" : "job-failure"} aria-label="Failure">
-      <h3>
-        <MessageText text={error.message} />
-      </h3>
-      {error.detail && (
-        <p class="job-failure-detail">
-          <MessageText text={error.detail} />
-        </p>
-      )}
+      <h3>{remedy.title ?? message}</h3>
+      {remedy.title !== undefined && <p>{message}</p>}
       {place && (
         <p>
           Location: <LocationLink slug={slug} place={place} />
@@ -140,10 +137,19 @@ export function JobFailure({ slug, job, error }: { slug: string; job: Job; error
         <MessageText text={remedy.text} />
       </p>
       <Steps slug={slug} job={job} steps={remedy.steps} place={place} />
+      {error.code === "too_many_rejects" && <JobRejects slug={slug} id={job.job_id} />}
       <p class="dim">
         Code <code>{error.code}</code>
       </p>
-      {error.code === "too_many_rejects" && <JobRejects slug={slug} id={job.job_id} />}
+      {error.detail && (
+        // Written for those who edit the config; the files of others can be fixed without.
+        <details open={!isMisread(error.code)}>
+          <summary>Technical details</summary>
+          <p class="job-failure-detail">
+            <MessageText text={error.detail} />
+          </p>
+        </details>
+      )}
     </section>
   );
 }

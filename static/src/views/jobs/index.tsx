@@ -12,6 +12,7 @@ import { useQueryParams } from "../../browser/query-params";
 import { routes } from "../../browser/routes";
 import { askForFiles } from "../../shell/upload-request";
 import { useShortcuts } from "../../browser/shortcuts";
+import { triggerWords } from "../../runs/text";
 import { JobDetail } from "./detail";
 import { matches, useHistory } from "./history";
 import { JobTable } from "./list";
@@ -52,7 +53,7 @@ function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
         <option value="">All triggers</option>
         {triggers.map((one) => (
           <option key={one} value={one}>
-            {one}
+            {triggerWords(one)}
           </option>
         ))}
       </SelectField>

@@ -81,7 +81,8 @@ describe("error location", () => {
 
 describe("remedies", () => {
   it("are complete sentences with a next step for every code", () => {
-    for (const { text, steps } of Object.values(RUN_REMEDIES)) {
+    for (const { title, text, steps } of Object.values(RUN_REMEDIES)) {
+      if (title !== undefined) expect(title).toMatch(/^[A-Z][^`_]*[^.]$/);
       expect(text).toMatch(/^[A-Z].*\.$/s);
       expect(steps.length).toBeGreaterThan(0);
     }

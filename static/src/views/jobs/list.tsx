@@ -8,7 +8,7 @@ import { Elapsed, Time } from "../../components/time";
 import { count } from "../../format/number";
 import { duration } from "../../format/time";
 import { ActiveText, RunProgress } from "../../runs/progress";
-import { rowsRead, shortOutcome, triggerTitle } from "../../runs/text";
+import { rowsRead, shortOutcome, triggerTitle, triggerWords } from "../../runs/text";
 
 const number = (n: number | undefined) => (n === undefined ? <span class="dim">–</span> : count(n));
 
@@ -59,7 +59,7 @@ export function JobTable({
           <tr>
             <th>Status</th>
             {ofAll && <th>Pipeline</th>}
-            <th>Enqueued</th>
+            <th>Queued</th>
             <th class="jobs-wide">Trigger</th>
             <th class={numbers}>Duration</th>
             <th class="num jobs-wide">Files</th>
@@ -92,7 +92,7 @@ export function JobTable({
                 </td>
                 <td class="jobs-wide">
                   <span class="row">
-                    <span title={triggerTitle(job.trigger)}>{job.trigger}</span>
+                    <span title={triggerTitle(job.trigger)}>{triggerWords(job.trigger)}</span>
                     {job.clean_run && <Badge tone="accent">clean</Badge>}
                   </span>
                 </td>

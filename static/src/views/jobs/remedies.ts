@@ -1,9 +1,11 @@
-/** Remedies for failed runs, by error code. The message says what happened. */
+/** Remedies for failed runs, by error code. The message has the particulars. */
 import type { RunError } from "../../api/types";
 
 export type Step = "adapt" | "config" | "place" | "retry" | "clean" | "rejects" | "propose" | "new-run";
 
 interface Remedy {
+  /** What happened, in a few words; unset: the message says it. */
+  title?: string;
   text: string;
   /** Buttons for it, the most likely first. */
   steps: Step[];
@@ -12,32 +14,41 @@ interface Remedy {
 type Code = RunError["code"];
 
 export const RUN_REMEDIES: Record<Code, Remedy> = {
-  invalid_config: { text: "Fix the config at the location shown, then run again.", steps: ["config", "retry"] },
+  invalid_config: {
+    text: "Fix the config at the location shown, then run again.",
+    steps: ["config", "retry"],
+  },
   pipeline_config_not_found: {
     text: "Write a config, or generate one from a CSV.",
     steps: ["config", "propose"],
   },
   no_input: {
-    text: "Upload CSVs that match `files` in the config, or correct `files`. To empty the tables instead, start a clean run.",
+    title: "No files to load",
+    text: "Upload CSVs that a table reads, or correct `files` in the config. To empty the tables instead, start a clean run.",
     steps: ["place", "config", "clean"],
   },
   too_many_rejects: {
+    title: "More rows than allowed don't fit the table",
     text: "Check the rejected rows and their reasons. Then change how the columns are read, correct the CSV, or allow rejected rows.",
     steps: ["adapt", "rejects", "config", "retry"],
   },
   row_failed: {
-    text: "Correct the row in the CSV, or set `on_error` (or `ragged_rows`, `on_fail`) to reject such rows and continue the run.",
+    title: "A row doesn't fit the table",
+    text: "Correct the row in the CSV, or have such rows left out of the table: by `on_error`, `ragged_rows` or `on_fail` in the config.",
     steps: ["adapt", "place", "config", "retry"],
   },
   expression_failed: {
+    title: "A formula of the table couldn't be computed",
     text: "Check `expr`, `where` and `checks` of the table in the config. A simpler expression needs less memory.",
     steps: ["config", "retry"],
   },
   header_mismatch: {
+    title: "The columns of a file don't fit the table",
     text: "Correct the CSV's header, add the header name to the column's `from`, or set how missing and extra columns are handled in the config.",
     steps: ["adapt", "place", "config", "retry"],
   },
   unreadable_source: {
+    title: "A file can't be read",
     text: "Upload the file again, or correct its compression and encoding in the config.",
     steps: ["adapt", "place", "config", "retry"],
   },
@@ -69,7 +80,10 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     text: "Free space on the worker's disk (SVC_SCRATCH_DIR) or in the store, then run again.",
     steps: ["retry"],
   },
-  cancelled: { text: "Run again to build the tables.", steps: ["retry"] },
+  cancelled: {
+    text: "Run again to build the tables.",
+    steps: ["retry"],
+  },
   internal: {
     text: "The pipeline isn't the cause. Run again. If this continues, check the worker log.",
     steps: ["retry"],
@@ -94,7 +108,10 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     text: "Workers crashed on this job. Check their memory limit (SVC_RUN_MEMORY_BYTES) and log, then run again.",
     steps: ["retry"],
   },
-  worker_stopping: { text: "The worker was stopped during the run. Run again.", steps: ["retry"] },
+  worker_stopping: {
+    text: "The worker was stopped during the run. Run again.",
+    steps: ["retry"],
+  },
   panicked: {
     text: "This is a bug in Lakemill: please report it with the job ID and the worker log. A retry may succeed.",
     steps: ["retry"],

@@ -1,7 +1,6 @@
 /** Draft of a new pipeline: the proposal with the user's changes. */
 import { COLUMN_NAME_BYTES_MAX, TABLE_NAME } from "../../api/rules";
 import type { ColumnProposal, Inferred } from "../../api/types";
-import { patternOf } from "../../format/time-pattern";
 import { typeWords } from "../../format/types";
 import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 import { isDialect, itemOf, type Dialect } from "../../tables/dialect";
@@ -247,9 +246,7 @@ export const concernsOf = (columns: readonly DraftColumn[], inferred: Inferred):
     const proposed = inferred.columns.find((one) => same(one.from, from));
     const isKept = type === proposed?.type && same(formats, proposed.formats ?? []);
     if (!included || !isKept || warning === undefined || evidence?.values === 0) return [];
-    const text = warning
-      .replace(/`(%[^`]*)`/g, (_, pattern: string) => `\`${patternOf(pattern)}\``)
-      .replace(/[;,] (so the column|the column|it|they) (stays?|is read as) text$/, "");
+    const text = warning.replace(/[;,] (so the column|the column|it|they) (stays?|is read as) text$/, "");
     return [{ id, name, text: `is ${typeWords(type)}: ${text}` }];
   });
 

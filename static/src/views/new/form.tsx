@@ -7,6 +7,7 @@ import { X } from "lucide-preact";
 import { Button, IconButton } from "../../components/button";
 import { Checkbox, SelectField, TextField } from "../../components/field";
 import { Section } from "../../components/page";
+import { MessageText } from "../../components/message-text";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { Bar } from "../../components/status";
 import { toast } from "../../components/toasts";
@@ -276,7 +277,7 @@ export function Wizard({ groups, lakeKey, target, onOther, onCancel, onRemove }:
       {!making && (
         <div class="new-foot">
           <span class="grow" role="status">
-            {blocked ?? (concerns.length > 0 && `${needLook(concerns.length)}: `)}
+            {blocked ? <MessageText text={blocked} /> : concerns.length > 0 && `${needLook(concerns.length)}: `}
             {!blocked &&
               concerns.slice(0, CONCERNS_NAMED).map(({ at, id, name }, nth) => (
                 <Fragment key={`${at} ${id}`}>

@@ -3,7 +3,7 @@ import { Grid, type GridColumn, rowsInMemory } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
 import { split } from "../../format/delimited";
 import { isNumeric, written } from "../../format/values";
-import { readable, RejectedRows, type Checked, type Reject } from "../../tables/checked";
+import { readable, RejectedRows, WouldFail, type Checked, type Reject } from "../../tables/checked";
 import { itemOf, type Dialect } from "../../tables/dialect";
 import type { DraftColumn } from "./draft";
 
@@ -71,7 +71,7 @@ const ROWS_SHOWN = 10;
 /** Preview of the first rows and of rejected rows. */
 export function PreviewStep({ previewed, checked, complete, stale, dialect, columns }: Props) {
   if (!previewed) return <Skeleton lines={8} label="Loading the preview" />;
-  const failed = checked?.failure !== undefined && <Note tone="bad">A run would fail: {checked.failure}</Note>;
+  const failed = checked?.failure !== undefined && <WouldFail failure={checked.failure} />;
   if (previewed.failure) return failed || <Skeleton lines={8} label="Loading the preview" />;
   if (!previewed.columns) return <Note tone="warn">Fix the columns below to see a preview.</Note>;
   const taken = columns.filter(({ included }) => included);

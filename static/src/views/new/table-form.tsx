@@ -6,6 +6,7 @@ import { Button } from "../../components/button";
 import { Section } from "../../components/page";
 import { Failed, Note } from "../../components/states";
 import { toast } from "../../components/toasts";
+import { sentence } from "../../format/text";
 import { count, counted } from "../../format/number";
 import { MessageText } from "../../components/message-text";
 import { ColumnsStep } from "./columns";
@@ -325,9 +326,6 @@ function filesText(names: readonly string[]): string {
   const [first = "", ...others] = [...new Set(names)];
   return others.length > 1 ? `${first} and ${count(others.length)} more` : [first, ...others].join(" and ");
 }
-
-const sentence = (text: string): string =>
-  text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 function freeTable(name: string, taken: ReadonlySet<string>): string {
   let free = name;
