@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 
 /** Scripts and styles in total, compressed, in bytes. */
-const WHOLE_MAX = 725_000;
+const WHOLE_MAX = 730_000;
 /** Scripts and styles of the first view, compressed, in bytes. */
 const START_MAX = 120_000;
 const assets = new URL("../dist/assets/", import.meta.url);
