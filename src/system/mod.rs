@@ -4,12 +4,14 @@
 //! Must not: know what the folders contain.
 
 pub mod http_client;
+mod memory;
 pub mod process_folder;
 mod process_lock;
 pub mod tzdata;
 
 use std::path::Path;
 
+pub use memory::{available_memory, release_memory, total_memory};
 pub use process_folder::ProcessFolder;
 pub use process_lock::{Holder, ProcessLock};
 
@@ -28,42 +30,4 @@ pub fn disk_space(folder: &Path) -> Option<(u64, u64)> {
         return Some((free.unsigned_abs(), total));
     }
     Some((found.f_bavail.saturating_mul(found.f_frsize), total))
-}
-
-/// Bytes of memory that the machine can give to processes without swapping; `None` if unknown.
-pub fn available_memory() -> Option<u64> {
-    meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
-}
-
-/// Returns freed memory to the system, which the allocator keeps otherwise.
-pub fn release_memory() {
-    // SAFETY: it takes no pointers, and may be called by any thread at any time (malloc_trim(3)).
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-/// Bytes of memory of the machine; `None` if unknown.
-pub fn total_memory() -> Option<u64> {
-    meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
-}
-
-/// A line such as `MemTotal:   12345 kB` of `/proc/meminfo`; the unit is 1,024 bytes.
-fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1_024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn available_memory_is_read_from_meminfo() {
-        let text = "MemTotal:       24628512 kB\nMemFree:          312 kB\nMemAvailable:    2048 kB\n";
-        assert_eq!(meminfo_bytes(text, "MemAvailable:"), Some(2 << 20));
-        assert_eq!(meminfo_bytes("MemTotal: 1 kB\n", "MemAvailable:"), None);
-        assert_eq!(meminfo_bytes("MemAvailable: many kB\n", "MemAvailable:"), None);
-    }
 }

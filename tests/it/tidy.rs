@@ -42,6 +42,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/engine/read/avx2.rs",
     "src/engine/read/neon.rs",
     "src/engine/read/sha_ni.rs",
+    "src/system/memory.rs",
 ];
 
 /// Tests that start processes directly: the reaper, and a process that must outlive the reaper to unmount.
