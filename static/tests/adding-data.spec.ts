@@ -566,6 +566,20 @@ test("a file whose name exists is announced, and replaced or kept by choice", as
   await expect.poll(() => rowsOf(page, "in-same", "orders"), SLOW).toBe(9);
 });
 
+test("rejected rows of a file that an upload replaces don't count against it", async ({ page, api }) => {
+  const [mapping] = config.mappings;
+  const allowing = { version: 1, mappings: [{ ...mapping, rejects: { max_rows: 1 } }] };
+  await api.pipeline("in-instead", allowing, { "orders/a.csv": `${csv(0, 3)}x,n\n` });
+  await page.goto("/p/in-instead");
+  await drop(page, { "a.csv": `${csv(0, 4)}x,n\n` });
+  const dialog = page.getByRole("dialog", { name: "Add a.csv" });
+  await expect(dialog.getByText("1 row of 5 would be rejected, and not be in orders:")).toBeVisible();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await drop(page, { "b.csv": `${csv(4, 8)}x,n\n` });
+  const more = page.getByRole("dialog", { name: "Add b.csv" });
+  await expect(more.getByText("1 row of 5 would be rejected, more than allowed, so the run would fail")).toBeVisible();
+});
+
 test("a file that is there already isn't sent again, under its name or another", async ({ page, api }) => {
   await api.pipeline("in-again", config, { "orders/a.csv": csv(0, 3), "orders/2024-01.csv": csv(5, 9) });
   await page.goto("/p/in-again");

@@ -250,6 +250,29 @@ test("two editors of one draft: the second sees in words what changed on both si
   await expect(page.getByRole("heading", { name: "Everything", exact: true, level: 1 })).toBeVisible();
 });
 
+test("a filter on numbers reads them as people write them, and refuses what isn't one", async ({ page, api }) => {
+  await published(
+    api,
+    "dash-number",
+    "version: 2\ntitle: All\nparams:\n  - { name: least, type: number, title: At least }\n" +
+      "queries:\n  q: { sql: SELECT $least AS n }\n" +
+      "panels:\n  - { id: n, type: kpi, title: Least, query: q, value: { field: n } }\n",
+  );
+  await page.goto("/p/dash-number/dashboards/all");
+  const field = page.getByLabel("At least");
+  for (const [text, value] of [
+    ["12.5%", "0.125"],
+    ["$1,234.50", "1,234.5"],
+  ] as const) {
+    await field.fill(text);
+    await field.press("Enter");
+    await expect(panel(page, "n").locator(".dash-kpi-value")).toHaveText(value);
+  }
+  await field.fill("many");
+  await field.press("Enter");
+  await expect(page.getByText("many isn't a number.")).toBeVisible();
+});
+
 test("hostile texts are shown as text everywhere in a dashboard", async ({ page, api }) => {
   const attacks = PAYLOADS.slice(0, 40).map((one) => one.replace(/[\r\n\t]/g, " "));
   const quoted = (text: string) => JSON.stringify(text);

@@ -106,7 +106,7 @@ export interface FieldState {
 export function fieldOf(filters: readonly Filter[], unit?: string): FieldState | undefined {
   const [first, second] = filters;
   if (!first) return undefined;
-  const shown = unit === "percent" ? percentOf : shownBound;
+  const shown = (text: string) => shownValue(text, unit);
   const [from, to] = first.operator === "le" ? [second, first] : [first, second];
   if (filters.length === 2 && from?.operator === "ge" && to?.operator === "le")
     return { choice: "between", text: `${shown(from.value)} .. ${shown(to.value)}`, more: false };
@@ -127,32 +127,38 @@ export function listOf(value: string): string[] | undefined {
   }
 }
 
-/** Filters of a field; none if empty. @throws Error with the expected format */
-export function filtersOf(column: string, type: string, choice: Choice, text: string): Filter[] {
+/** Filters of a field; none if empty. `unit`: of the column. @throws Error with the expected format */
+export function filtersOf(column: string, type: string, choice: Choice, text: string, unit?: string): Filter[] {
   if (!takesValue(choice)) return [{ column, operator: choice as Operator, value: "" }];
   const trimmed = type === "string" || type === "json" ? text : text.trim();
   if (trimmed === "") return [];
   if (hasEnds(choice)) {
     const [from = "", to = ""] = trimmed.split(BETWEEN);
-    return rangeOf(column, type, from, to, choice);
+    return rangeOf(column, type, from, to, choice, unit);
   }
   if (choice === "in" || choice === "not_in") {
-    const parts = trimmed.split(",").map((part) => checked(type, part.trim()));
+    const parts = trimmed.split(",").map((part) => checked(type, part.trim(), unit));
     return [{ column, operator: choice, value: JSON.stringify(parts.filter((part) => part !== "")) }];
   }
   const free = choice === "contains" || choice === "starts_with";
-  return [{ column, operator: choice, value: free ? trimmed : bound(type, choice, checked(type, trimmed)) }];
+  return [{ column, operator: choice, value: free ? trimmed : bound(type, choice, checked(type, trimmed, unit)) }];
 }
 
 /** Filters for rows without a value, if that is among those entered; undefined if it isn't. @throws Error */
-export function emptyFilters(column: string, type: string, choice: Choice, text: string): Filter[] | undefined {
+export function emptyFilters(
+  column: string,
+  type: string,
+  choice: Choice,
+  text: string,
+  unit?: string,
+): Filter[] | undefined {
   const isList = LISTS.includes(choice);
   const values = isList ? text.split(",").map((one) => one.trim()) : [text.trim()];
   if (!(isList || choice === "eq" || choice === "ne") || !values.includes(EMPTY)) return undefined;
   const others = values.filter((one) => one !== EMPTY && one !== "").join(",");
   if (choice === "in" && others !== "") throw new Error(`${EMPTY} can't be one of several values`);
   const operator = choice === "eq" || choice === "in" ? "is_null" : "is_not_null";
-  return [...filtersOf(column, type, choice, others), { column, operator, value: "" }];
+  return [...filtersOf(column, type, choice, others, unit), { column, operator, value: "" }];
 }
 
 /** Separators of a range's ends; a hyphen stands within dates, too. */
@@ -165,6 +171,10 @@ const bound = (type: string, choice: Choice, value: string): string =>
 
 const shownBound = (value: string): string => (value.endsWith(DAY_END) ? value.slice(0, -DAY_END.length) : value);
 
+/** A value of a filter as fields show it. `unit`: of the column. */
+export const shownValue = (value: string, unit: string | undefined): string =>
+  unit === "percent" ? percentOf(value) : shownBound(value);
+
 /** A mistake at one end of a range. */
 export class RangeMistake extends Error {
   constructor(
@@ -176,10 +186,17 @@ export class RangeMistake extends Error {
 }
 
 /** Filters of a range, or of what is outside of it; an empty end is open. @throws RangeMistake */
-export function rangeOf(column: string, type: string, from: string, to: string, choice: Choice): Filter[] {
+export function rangeOf(
+  column: string,
+  type: string,
+  from: string,
+  to: string,
+  choice: Choice,
+  unit?: string,
+): Filter[] {
   const read = (end: "from" | "to", text: string): string => {
     try {
-      return text.trim() && checked(type, text.trim());
+      return text.trim() && checked(type, text.trim(), unit);
     } catch (thrown) {
       throw new RangeMistake(thrown instanceof Error ? thrown.message : String(thrown), end);
     }
@@ -241,16 +258,23 @@ const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[]
 /** `12.5%` of the fraction 0.125. */
 const percentOf = (text: string): string => (/^-?\d+(\.\d+)?$/.test(text) ? `${Number(`${text}e2`)}%` : text);
 
-/** A number as the locale writes it, or a percentage, as plain digits. */
-function numberOf(value: string): string | undefined {
+/** An amount without its currency; one in brackets is negative. */
+const amountOf = (text: string): string => text.replace(/^\((.*)\)$/, "-$1").replace(/\s*\p{Sc}\s*/u, "");
+
+/** A number as the locale writes it, an amount or a percentage, as plain digits; undefined if it isn't one. */
+export function numberOf(value: string): string | undefined {
   const [, percents] = /^(.*?)\s*%$/.exec(value) ?? [];
-  if (percents === undefined) return plainNumber(value);
+  if (percents === undefined) {
+    const amount = amountOf(value);
+    return /^-?\d+(\.\d+)?$/.test(amount) ? amount : plainNumber(amount);
+  }
   const digits = /^-?\d+(\.\d+)?$/.test(percents) ? percents : plainNumber(percents);
   return digits && String(Number(`${digits}e-2`));
 }
 
-/** A value in the service's form, which may be typed as the locale writes it. */
-function checked(type: string, value: string): string {
+/** A value in the service's form, which may be typed as the locale writes it; a percentage without its sign, too. */
+function checked(type: string, text: string, unit?: string): string {
+  const value = unit === "percent" && /\d$/.test(text) ? `${text}%` : text;
   const wrong = FORMS.find(({ of, form }) => of(type) && !form.test(value));
   if (!wrong) return value;
   const read = isTime(type) && type !== "time" ? dayOf(value) : isNumeric(type) ? numberOf(value) : undefined;

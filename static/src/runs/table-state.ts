@@ -65,6 +65,9 @@ export function succeededAt(
   return jobs?.find(({ status }) => status === "completed")?.finished_at ?? undefined;
 }
 
+/** `Data of Nov 27, 2026, 8:24 PM` */
+export const dataOf = (succeeded: string): string => `Data of ${toMinute(new Date(succeeded))}`;
+
 /** `the last successful run (Nov 27, 2026, 8:24 PM)` */
 export const lastSuccess = (succeeded?: string | null): string =>
   `the last successful run${succeeded ? ` (${toMinute(new Date(succeeded))})` : ""}`;
@@ -337,7 +340,7 @@ export function staleness(status: KnownStatus, sql: string): Staleness | undefin
   if (!worst) return undefined;
   const { state, table } = worst;
   const job = state.action?.kind === "adapt" || state.action?.kind === "job" ? status.last_job?.job_id : undefined;
-  const time = status.succeeded ? `Data of ${toMinute(new Date(status.succeeded))}` : "Earlier data";
+  const time = status.succeeded ? dataOf(status.succeeded) : "Earlier data";
   return {
     tone: state.tone,
     sentence: [

@@ -157,11 +157,24 @@ function UploadDialog({ request, onClose }: Props) {
     const parts = files.map((file) => ({ of: file.name, key: `pipelines/${chosen}/${placeOf(file.name)}` }));
     return formats.data?.appliedTo(mapping, chosen, parts) ?? mapping;
   };
-  const read = files.filter((file) => !unfit.data?.foreign.includes(file));
+  const read = wanted.files.filter((file) => !unfit.data?.foreign.includes(file));
+  const replaced = [...wanted.places.values(), ...wanted.deleted].map((key) =>
+    key.slice(`pipelines/${chosen}/`.length),
+  );
   const check = useQuery({
-    queryKey: ["lake", "check", chosen, target?.name, target?.globs, batch, fix?.words],
+    queryKey: [
+      "lake",
+      "check",
+      chosen,
+      target?.name,
+      target?.globs,
+      batch,
+      read.map((file) => file.name),
+      replaced,
+      fix?.words,
+    ],
     queryFn: async () =>
-      (await checkUpload(chosen, target?.name ?? "", placeOf, read, (mapping) => {
+      (await checkUpload(chosen, target?.name ?? "", placeOf, read, replaced, (mapping) => {
         const given = withFormats(mapping);
         return fix?.apply(given) ?? given;
       })) ?? null,

@@ -1,6 +1,8 @@
 /** What a run would make of files before they are uploaded, by samples of them. */
+import { api, ask } from "../api/client";
 import { withFileNames } from "../api/drafts";
 import { loadConfig, type StoredMapping } from "../api/config";
+import { asFailure } from "../api/failure";
 import type { TableStatus } from "../api/types";
 import { Button } from "../components/button";
 import { MessageText } from "../components/message-text";
@@ -18,11 +20,15 @@ const REJECTS_SHOWN = 3;
 /** Rows that are compared with those of the table. */
 const ROWS_COMPARED = 5;
 
+type RowCounts = Pick<TableStatus, "rows" | "rows_rejected">;
+
 export interface UploadCheck {
   checked: Checked;
   /** Headers that the table doesn't read, as the files have them. */
   added: string[];
   allowed: ReturnType<typeof rejectsAllowed>;
+  /** Rows of files of the table that the upload replaces. */
+  replaced: RowCounts;
   /** Whether every row was checked. */
   complete: boolean;
   /** Of each file. */
@@ -36,12 +42,16 @@ export interface Fix {
   apply: (mapping: StoredMapping) => StoredMapping;
 }
 
-/** `placeOf`: where files of a name go in the pipeline's folder; `change`: of the mapping, with the upload. @throws ApiFailure */
+/**
+ * `placeOf`: where files of a name go in the pipeline's folder; `replaced`: keys in it of files that the upload replaces;
+ * `change`: of the mapping, with the upload. @throws ApiFailure
+ */
 export async function checkUpload(
   slug: string,
   table: string,
   placeOf: (name: string) => string,
   files: readonly File[],
+  replaced: readonly string[],
   change: (mapping: StoredMapping) => StoredMapping,
 ): Promise<UploadCheck | undefined> {
   const { config: stored } = await loadConfig(slug);
@@ -65,8 +75,30 @@ export async function checkUpload(
         ? [{ file: name, columns: columns ?? [], rows: rows ?? [] }]
         : [];
     });
-    return checked && { checked, added, allowed: rejectsAllowed(mapping), complete, firstRows };
+    const gone = await rowsOf(slug, table, replaced);
+    return checked && { checked, added, allowed: rejectsAllowed(mapping), replaced: gone, complete, firstRows };
   });
+}
+
+/** Rows of sources of a table; a source that no run has read has none. */
+async function rowsOf(slug: string, table: string, keys: readonly string[]): Promise<RowCounts> {
+  const found = await Promise.all(
+    keys.map((source) =>
+      ask(
+        api.GET("/api/p/{pipeline}/tables/{table}/lineage", {
+          params: { path: { pipeline: slug, table }, query: { source, limit: 1 } },
+        }),
+      ).catch((error: unknown) => {
+        if (asFailure(error).status === 404) return undefined;
+        throw error;
+      }),
+    ),
+  );
+  const sources = found.flatMap((one) => one?.sources ?? []);
+  return {
+    rows: sources.reduce((sum, one) => sum + one.rows_written, 0),
+    rows_rejected: sources.reduce((sum, one) => sum + one.rows_rejected, 0),
+  };
 }
 
 function Rejects({ checked, fails, table }: { checked: Checked; fails: boolean; table: string }) {
@@ -111,7 +143,8 @@ export function UploadForecast({
   copies: string[];
   onFix: (() => void) | undefined;
 }) {
-  const { checked } = check;
+  const { checked, replaced } = check;
+  const kept = { rows: table.rows - replaced.rows, rows_rejected: table.rows_rejected - replaced.rows_rejected };
   const left = new Set(ignored.map((name) => name.toLowerCase()));
   const added = check.added.filter((name) => !left.has(name.toLowerCase()));
   return (
@@ -136,7 +169,7 @@ export function UploadForecast({
       {checked.rejected > 0 && (
         <Rejects
           checked={checked}
-          fails={tooManyRejects(table, checked, false, check.allowed) !== undefined}
+          fails={tooManyRejects(kept, checked, false, check.allowed) !== undefined}
           table={table.name}
         />
       )}

@@ -18,6 +18,7 @@ import {
   hintOf,
   RangeMistake,
   rangeOf,
+  shownValue,
   takesValue,
   wordsOf,
 } from "../../format/filter";
@@ -156,7 +157,8 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
   const [name, setName] = useState(start?.[0]?.column ?? columns[0]?.name ?? "");
   const typeOf = (column: string) => columns.find((one) => one.name === column)?.type ?? "string";
   const type = typeOf(name);
-  const [entered, setEntered] = useState(enteredOf(start, type, unitOf(known, name)));
+  const unit = unitOf(known, name);
+  const [entered, setEntered] = useState(enteredOf(start, type, unit));
   const [mistake, setMistake] = useState<{ end: "from" | "to"; text: string }>();
   const { operator, from, to } = entered;
   const isRange = hasEnds(operator);
@@ -176,8 +178,8 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
     if (event.currentTarget.querySelector('[type="date"]:invalid')) return;
     try {
       const found = isRange
-        ? rangeOf(name, type, from, to, operator)
-        : (emptyFilters(name, type, operator, from) ?? filtersOf(name, type, operator, from));
+        ? rangeOf(name, type, from, to, operator, unit)
+        : (emptyFilters(name, type, operator, from, unit) ?? filtersOf(name, type, operator, from, unit));
       if (found.length > 0) onDone(found.map((filter) => ({ ...filter, type })));
       else setMistake({ end: "from", text: "Enter a value." });
     } catch (thrown) {
@@ -188,11 +190,11 @@ function FilterForm({ slug, choice, known, filled, start, onDone, onCancel, onPe
   const value = (end: "from" | "to", label: string) => (
     <Value
       {...{ label, type, operator }}
-      unit={unitOf(known, name)}
+      unit={unit}
       value={entered[end]}
       error={mistake?.end === end ? mistake.text : undefined}
       onValue={(next) => change({ [end]: next })}
-      values={<Values {...{ slug, choice, filled, name }} />}
+      values={<Values {...{ slug, choice, filled, name, unit }} />}
     />
   );
   return (
@@ -324,7 +326,12 @@ function Value({ label, type, unit, operator, value, error, onValue, values }: V
 }
 
 /** The values of a column, as suggestions. */
-function Values({ slug, choice, filled, name }: Pick<FormProps, "slug" | "choice" | "filled"> & { name: string }) {
+interface ValuesProps extends Pick<FormProps, "slug" | "choice" | "filled"> {
+  name: string;
+  unit: string | undefined;
+}
+
+function Values({ slug, choice, filled, name, unit }: ValuesProps) {
   const sql = valuesSql(choice.source, name, SUGGESTED_MAX);
   const runs = filled ? filled(sql) : sql;
   const { data } = useQuery({
@@ -336,7 +343,7 @@ function Values({ slug, choice, filled, name }: Pick<FormProps, "slug" | "choice
   return (
     <>
       {(data?.rows as Row[] | undefined)?.map(([one]) => (
-        <option key={plain(one)} value={one === null ? EMPTY : plain(one)} />
+        <option key={plain(one)} value={one === null ? EMPTY : shownValue(plain(one), unit)} />
       ))}
     </>
   );

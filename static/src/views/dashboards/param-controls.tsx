@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { DayField } from "../../components/day-field";
 import { SelectField, TextField } from "../../components/field";
 import { ChooseMany } from "./choose-many";
+import { numberOf } from "../../format/filter";
 import type { Choice, Param, ParamOf, Scalar } from "./document";
 import { DAYS, RANGES, type Range } from "../../boards/presets";
 import type { Chosen } from "./values";
@@ -54,10 +55,13 @@ function TextControl({ param, value, onChoose }: ControlProps<ParamOf<"text">>) 
   );
 }
 
+/** A number as people write it: `1,234.5`, `$5` or `10%`, which is 0.1; NaN if it isn't one. */
+const numberIn = (text: string): number => Number(numberOf(text.trim()) ?? text);
+
 /** Validation message of a number, if any. */
 function numberProblem(param: ParamOf<"number">, text: string): string | undefined {
   if (text.trim() === "") return undefined;
-  const number = Number(text);
+  const number = numberIn(text);
   if (!Number.isFinite(number)) return `${text} isn't a number.`;
   if (param.integer && !Number.isInteger(number)) return "Enter a whole number.";
   if (param.min !== undefined && number < param.min) return `Enter at least ${param.min}.`;
@@ -70,14 +74,15 @@ function NumberControl({ param, value, onChoose }: ControlProps<ParamOf<"number"
   const typed = useDebouncedText(typeof value === "number" ? String(value) : "", (text) => {
     const problem = numberProblem(param, text);
     setRefused(problem && text);
-    if (!problem) onChoose(text.trim() === "" ? null : Number(text));
+    if (!problem) onChoose(text.trim() === "" ? null : numberIn(text));
   });
   const text = refused ?? typed.text;
   return (
     <TextField
       label={param.title}
       title={param.description}
-      type="number"
+      // Steps need a field that has no text such as 10%.
+      type={param.step !== undefined || param.integer ? "number" : "text"}
       inputMode={param.integer ? "numeric" : "decimal"}
       min={param.min}
       max={param.max}

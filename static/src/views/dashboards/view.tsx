@@ -7,10 +7,9 @@ import { IconButton } from "../../components/button";
 import { Page } from "../../components/page";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
-import { Time } from "../../components/time";
 import { routes } from "../../browser/routes";
 import { useShortcuts } from "../../browser/shortcuts";
-import { staleness } from "../../runs/table-state";
+import { dataOf, staleness } from "../../runs/table-state";
 import { useKnownStatus } from "../../shell/state-notice";
 import { Board, useData } from "./board";
 import { type DashboardDoc, isReadable } from "./document";
@@ -105,11 +104,8 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
       heading={document.title || name}
       actions={
         <>
-          {!stale && data.dataUpdatedAt > 0 && (
-            <span class="dim dash-updated">
-              <Time at={new Date(data.dataUpdatedAt).toISOString()} />
-              <span class="dash-printed">{new Date(data.dataUpdatedAt).toLocaleString()}</span>
-            </span>
+          {!stale && status?.succeeded && (
+            <span class="dim dash-updated">{data.isFetching ? "Loading newer data…" : dataOf(status.succeeded)}</span>
           )}
           {hasDraft && (
             <Badge tone="warn" title="Has unpublished changes">

@@ -79,7 +79,7 @@ export function FilterField({ column, filters, unit, refused, onChange }: Props)
   const apply = (next: { choice: Choice; text: string }) => {
     clearTimeout(timer.current);
     try {
-      const found = filtersOf(name, type, next.choice, next.text);
+      const found = filtersOf(name, type, next.choice, next.text, unit);
       setMistake(undefined);
       if (JSON.stringify(found) !== applied) onChange(found);
     } catch (thrown) {

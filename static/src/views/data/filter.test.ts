@@ -45,6 +45,8 @@ describe("filter field", () => {
     ["int64", "eq", "1,234", ["c:eq:1234"]],
     ["decimal(9,4)", "ge", "12.5 %", ["c:ge:0.125"]],
     ["float64", "between", "-7% .. 1,250%", ["c:ge:-0.07", "c:le:12.5"]],
+    ["decimal(9,2)", "ge", "$1,234.50", ["c:ge:1234.50"]],
+    ["decimal(9,2)", "le", "($95.00)", ["c:le:-95.00"]],
     ["int64", "outside", "1 .. 9", ['c:outside:["1","9"]']],
     ["int64", "outside", "1..", ["c:lt:1"]],
     ["int64", "outside", "..9", ["c:gt:9"]],
@@ -80,6 +82,13 @@ describe("filter field", () => {
       ["in", "1%, 2%"],
     ] as const)
       expect(fieldOf(filtersOf("c", "decimal(9,4)", choice, text), "percent")?.text).toBe(text);
+  });
+  it("of a column of percentages takes plain numbers as such", () => {
+    const of = (choice: Choice, text: string) =>
+      filtersOf("c", "decimal(9,4)", choice, text, "percent").map(printFilter);
+    expect(of("gt", "10")).toEqual(["c:gt:0.1"]);
+    expect(of("between", "5 .. 12.5%")).toEqual(["c:ge:0.05", "c:le:0.125"]);
+    expect(() => of("gt", "ten")).toThrow("a number like");
   });
   it("shows a day whose times a filter includes as the day", () => {
     const range = filtersOf("c", "timestamp", "between", "2024-03-01 .. 2024-05-31");
