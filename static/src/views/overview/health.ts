@@ -21,14 +21,20 @@ export interface Health {
   steps: Step[];
 }
 
+/** A dashboard as far as a link needs it. */
+interface NamedDashboard {
+  name: string;
+  title: string;
+}
+
 export interface Facts {
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   /** Newest first. */
   jobs: Job[];
   /** A published one that works, as far as known. */
-  dashboard?: string | undefined;
+  dashboard?: NamedDashboard | undefined;
   /** Published ones that can't be shown with the current tables. */
-  broken?: string[] | undefined;
+  broken?: NamedDashboard[] | undefined;
   /** The tables compared with config and lake, once known. */
   status?: PipelineStatus | undefined;
 }
@@ -169,11 +175,11 @@ function failedHealth(job: Job, facts: Facts): Health {
 }
 
 /** Next step for a healthy pipeline. */
-function next(unrun: boolean, dashboard: string | undefined): Step {
+function next(unrun: boolean, dashboard: NamedDashboard | undefined): Step {
   if (unrun) return { kind: "run", words: "Run" };
   return dashboard === undefined
     ? { kind: "jobs", words: "Show runs" }
-    : { kind: "dashboard", name: dashboard, words: `Open dashboard ${dashboard}` };
+    : { kind: "dashboard", name: dashboard.name, words: `Open dashboard ${dashboard.title}` };
 }
 
 /** Tables that lack something, or have too much; undefined if they are up to date. */
@@ -208,7 +214,7 @@ function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): H
       ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`
       : "";
   const [first] = broken;
-  const fix: Step[] = first === undefined ? [] : [{ kind: "fix-dashboard", name: first, words: `Fix ${first}` }];
+  const fix: Step[] = first === undefined ? [] : [{ kind: "fix-dashboard", name: first.name, words: `Fix ${first.title}` }];
   const idle = changedAnything(job) ? "" : " The last run found no changes.";
   return {
     tone: broken.length > 0 ? "bad" : rejected > 0 ? "warn" : "ok",

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { dashboardsQuery, jobsQuery, pipelinesQuery, statusQuery, tablesQuery } from "../../api/queries";
 import { useBrokenPublished } from "../../boards/broken";
+import { useTitled } from "../../boards/titles";
 import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Changes } from "./changes-section";
@@ -31,6 +32,8 @@ export default function OverviewView({ slug }: { slug: string }) {
   const status = useQuery(statusQuery(slug));
   const dashboards = useQuery({ ...dashboardsQuery(slug), enabled: detail?.config === "valid" });
   const broken = useBrokenPublished(slug, detail?.config === "valid") ?? [];
+  const titled = useTitled(slug, dashboards.data?.dashboards);
+  const isBroken = (name: string) => broken.some((one) => one.name === name);
   if (!pipelines.data || !jobs.data) {
     const error = pipelines.error ?? jobs.error;
     return (
@@ -65,9 +68,7 @@ export default function OverviewView({ slug }: { slug: string }) {
           detail={known}
           jobs={jobs.data.jobs}
           status={status.data}
-          dashboard={
-            dashboards.data?.dashboards.find(({ name, published }) => published && !broken.includes(name))?.name
-          }
+          dashboard={titled.find(({ name, published }) => published && !isBroken(name))}
           broken={broken}
         />
       ) : (
