@@ -27,7 +27,7 @@ test("a failed run shows cause, position and advice, and succeeds once the confi
   const failed = page.url();
   await api.put("/api/p/job-mend/config", config("m"));
   await why.getByRole("button", { name: "Retry" }).click();
-  await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
+  await expect(page.getByText(/^The run completed: 2 rows loaded in/)).toBeVisible();
   expect(page.url()).not.toBe(failed);
   await page.goBack();
   await expect(why).toBeVisible();
@@ -58,7 +58,7 @@ test("a run that is started beside a failed job takes its place", async ({ page,
   await expect(page.getByRole("region", { name: "Failure" })).toBeVisible();
   await api.put("/api/p/job-next/config", config("m"));
   await page.getByRole("button", { name: "Run", exact: true }).first().click();
-  await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
+  await expect(page.getByText(/^The run completed: 2 rows loaded in/)).toBeVisible();
   await expect(page.getByRole("region", { name: "Failure" })).toHaveCount(0);
 });
 
@@ -150,7 +150,7 @@ test("on a narrow screen a job's details cover the list", async ({ page, api }) 
   await page.goto("/p/job-narrow/jobs");
   await newest(page).getByRole("link").click();
   const dialog = page.getByRole("dialog", { name: "Job" });
-  await expect(dialog).toContainText("The run completed: 1 row in");
+  await expect(dialog).toContainText("The run completed: 1 row loaded in");
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
   await expectAccessible(page);
   await page.keyboard.press("Escape");

@@ -40,7 +40,7 @@ test("an empty workspace leads to the sample, whose first run is shown live", as
     await expect(bar).toContainText(/planning|converting|publishing|Waiting|starting/);
     await bar.click();
     await expect(page).toHaveURL(/\/jobs\/.+/);
-    await expect(page.getByText(/^The run completed: 367,687 rows in/)).toBeVisible({ timeout: 60_000 });
+    await expect(page.getByText(/^The run completed: 367,687 rows loaded in/)).toBeVisible({ timeout: 60_000 });
     await expect(page.locator(".run-bar").first()).toBeVisible();
     await page.getByRole("link", { name: "Overview" }).click();
     await expect(page.getByText("All 5 tables are up to date with 16 files.")).toBeVisible({ timeout: 30_000 });
