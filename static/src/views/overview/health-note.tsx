@@ -61,7 +61,7 @@ export function HealthNote({
             <MessageText text={health.more ?? ""} />{" "}
             {health.due && (
               <>
-                Next run <Countdown to={health.due} />.
+                A run starts <Countdown to={health.due} />.
               </>
             )}
           </p>

@@ -136,7 +136,23 @@ describe("pipeline health", () => {
     expect(found.sentence).toBe("No runs yet: 5 tables are waiting for data");
     expect(kinds(found)).toEqual(["upload", "run"]);
   });
-  it("announces the first run", () => expect(healthOf(facts([], { next_due: "2026-01-02" })).due).toBe("2026-01-02"));
+  it("announces the first run", () => {
+    const found = healthOf(facts([], { next_due: "2026-01-02" }));
+    expect([found.due, found.steps]).toEqual(["2026-01-02", []]);
+  });
+  it("isn't up to date while a run is due, and offers none", () => {
+    const due = { next_due: "2026-01-02" };
+    const found = healthOf({ ...facts([completed({ a: table() })], due), dashboard: daily });
+    expect([found.tone, found.sentence, found.more, found.due, found.steps]).toEqual([
+      "run",
+      "Files were added, changed or deleted",
+      "100 rows in total.",
+      "2026-01-02",
+      [],
+    ]);
+    const cancelled = job({ status: "failed", error: { code: "cancelled", message: "cancelled" } });
+    expect(healthOf(facts([cancelled], due))).toMatchObject({ due: "2026-01-02", steps: [] });
+  });
   it("reports a failed run, and that tables are unchanged", () => {
     const failed = job({ job_id: "f", status: "failed", error: { code: "no_input", message: "no file" } });
     const found = healthOf(facts([failed, completed({ a: table() })]));
