@@ -41,13 +41,39 @@ test("a failed run says in words what happened, and keeps the service's own for 
   await newest(page).getByRole("link").click();
   const why = page.getByRole("region", { name: "Failure" });
   await expect(why.getByRole("heading", { name: "More rows than allowed don't fit the table" })).toBeVisible();
-  await expect(why).toContainText("Table numbers: 1 of 1 rows rejected");
+  await expect(why).toContainText("Table numbers: 1 of 1 rows in all its files rejected");
   await expect(why).toContainText("31.12.2024 isn't a date in this column's format, MM/DD/YYYY.");
   await expect(why.getByText("%m/%d/%Y")).toHaveCount(0);
   await expect(why.getByText("too_many_rejects")).toBeVisible();
   await why.getByText("Technical details").click();
   await expect(why.getByText("(wrong_type)")).toBeVisible();
   await expectAccessible(page);
+});
+
+test("beside the list, reasons of rejected rows are readable, and uploads leave no gap below", async ({
+  page,
+  api,
+}) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  const name = "numbers_of_the_west_in_late_july.csv";
+  await api.pipeline("job-reasons", config("n"), { [name]: "n\n1\ntwelve pieces\n" });
+  await page.goto("/p/job-reasons/jobs");
+  await newest(page).getByRole("link").click();
+  const reason = page.locator(".job-rejects td.whole");
+  await expect(reason).toContainText("isn't a whole number");
+  expect((await reason.boundingBox())?.width).toBeGreaterThan(300);
+  await expect(page.getByText(/1 of 2 rows in all its files rejected/)).toBeVisible();
+  await expect(page.getByText("Rows in this run")).toBeVisible();
+  await page.evaluate(() => {
+    const panel = document.createElement("div");
+    panel.className = "uploads";
+    document.body.append(panel);
+  });
+  const bottom = async (of: string) => {
+    const box = await page.locator(of).boundingBox();
+    return (box?.y ?? 0) + (box?.height ?? 0);
+  };
+  expect(await bottom(".jobs-detail")).toBe(await bottom(".page"));
 });
 
 test("a run that is started beside a failed job takes its place", async ({ page, api }) => {

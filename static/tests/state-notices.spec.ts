@@ -215,3 +215,15 @@ test("a dashboard says of when its data is, and why, after a failed run and whil
   await notice.getByRole("link", { name: "See why" }).click();
   await expect(page).toHaveURL(/truth-stale\/jobs\//);
 });
+
+test("the sidebar and the open pipeline agree on a run that has just failed", async ({ page, api }) => {
+  await api.pipeline("truth-dot", config(), { "nums/a.csv": "n\n1\n" });
+  // The list is older than the jobs.
+  const old = await api.get<object>("/api/pipelines?details=true");
+  await api.upload("pipelines/truth-dot/nums/bad.csv", "n\nx\n");
+  await api.run("truth-dot");
+  await page.route(/\/api\/pipelines(\?|$)/, (route) => route.fulfill({ json: old }));
+  await page.goto("/p/truth-dot/data/nums");
+  await expect(page.locator(".pipeline-head").getByText("last run failed")).toBeVisible(SLOW);
+  await expect(page.locator('.sidebar-pipelines a[aria-current="page"] .dot')).toHaveAttribute("data-status", "failed");
+});

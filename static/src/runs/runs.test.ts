@@ -114,7 +114,7 @@ describe("a failed run", () => {
   const counters = (one: Job) => countersOf(one).map(([name]) => name);
   it("that changed no table has no counters of what it wrote", () => {
     expect(endText(failed("converting"))).toBe("The run failed. No tables were changed.");
-    expect(counters(failed("converting"))).toEqual(["Files", "Read", "Rows read by this run", "Rejected"]);
+    expect(counters(failed("converting"))).toEqual(["Files", "Read", "Rows in this run", "Rejected"]);
   });
   it("isn't said to have changed no table if it may have published one", () => {
     for (const one of [failed("publishing"), failed("converting", "partially published; the next run repairs it")]) {

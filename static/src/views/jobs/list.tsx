@@ -63,9 +63,7 @@ export function JobTable({
             <th class="jobs-wide">Trigger</th>
             <th class={numbers}>Duration</th>
             <th class="num jobs-wide">Files</th>
-            <th class={numbers} title="Rows of new and changed files">
-              Rows read
-            </th>
+            <th class={numbers}>Rows read</th>
             <th class="num jobs-wide">Rejected</th>
             <th class="jobs-outcome">Outcome</th>
           </tr>
