@@ -21,7 +21,7 @@ test("a new column of the CSVs is added without editing the config", async ({ pa
     "sales/june.csv": "id,price,channel\n3,7,web\n4,8,shop\n",
   });
   await page.goto("/p/adapt-column/data/sales");
-  await expect(page.getByText("1 new column in the CSVs isn't in the config: channel.")).toBeVisible(SLOW);
+  await expect(page.getByText("sales: the files have a new column, channel.")).toBeVisible(SLOW);
   await page.getByRole("button", { name: "Add column…" }).click();
   const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
   await expect(dialog.getByLabel("Add column channel (text)")).toBeChecked(SLOW);

@@ -415,3 +415,18 @@ test("a column of percentages is shown in percent: rows, details, summary, chart
   await chart.getByRole("combobox", { name: "Chart", exact: true }).selectOption("number");
   await expect(chart.locator(".build-number")).toContainText("20.0%");
 });
+
+test("the schema fits its table, with types in words and their exact names below", async ({ page, api }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await api.sample();
+  await page.goto("/p/flights/data/weather?tab=schema");
+  const histograms = page.locator(".data-schema .dist");
+  await expect(histograms.nth(8)).toBeVisible({ timeout: 60_000 });
+  const box = page.locator(".table-box");
+  expect(await box.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+  const type = page.getByRole("row", { name: "year" }).locator("td[data-label=Type]");
+  await expect(type).toHaveText("whole number int16");
+  // Two lines: the words aren't wrapped.
+  expect((await type.locator(".data-type").boundingBox())?.height).toBeLessThan(30);
+  expect((await type.boundingBox())?.height).toBeLessThan(52);
+});

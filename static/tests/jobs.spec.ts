@@ -27,7 +27,7 @@ test("a failed run shows cause, position and advice, and succeeds once the confi
   const failed = page.url();
   await api.put("/api/p/job-mend/config", config("m"));
   await why.getByRole("button", { name: "Retry" }).click();
-  await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
+  await expect(page.getByText(/^The run completed: 2 rows loaded in/)).toBeVisible();
   expect(page.url()).not.toBe(failed);
   await page.goBack();
   await expect(why).toBeVisible();
@@ -41,13 +41,39 @@ test("a failed run says in words what happened, and keeps the service's own for 
   await newest(page).getByRole("link").click();
   const why = page.getByRole("region", { name: "Failure" });
   await expect(why.getByRole("heading", { name: "More rows than allowed don't fit the table" })).toBeVisible();
-  await expect(why).toContainText("Table numbers: 1 of 1 rows rejected");
+  await expect(why).toContainText("Table numbers: 1 of 1 rows in all its files rejected");
   await expect(why).toContainText("31.12.2024 isn't a date in this column's format, MM/DD/YYYY.");
   await expect(why.getByText("%m/%d/%Y")).toHaveCount(0);
   await expect(why.getByText("too_many_rejects")).toBeVisible();
   await why.getByText("Technical details").click();
   await expect(why.getByText("(wrong_type)")).toBeVisible();
   await expectAccessible(page);
+});
+
+test("beside the list, reasons of rejected rows are readable, and uploads leave no gap below", async ({
+  page,
+  api,
+}) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  const name = "numbers_of_the_west_in_late_july.csv";
+  await api.pipeline("job-reasons", config("n"), { [name]: "n\n1\ntwelve pieces\n" });
+  await page.goto("/p/job-reasons/jobs");
+  await newest(page).getByRole("link").click();
+  const reason = page.locator(".job-rejects td.whole");
+  await expect(reason).toContainText("isn't a whole number");
+  expect((await reason.boundingBox())?.width).toBeGreaterThan(300);
+  await expect(page.getByText(/1 of 2 rows in all its files rejected/)).toBeVisible();
+  await expect(page.getByText("Rows in this run")).toBeVisible();
+  await page.evaluate(() => {
+    const panel = document.createElement("div");
+    panel.className = "uploads";
+    document.body.append(panel);
+  });
+  const bottom = async (of: string) => {
+    const box = await page.locator(of).boundingBox();
+    return (box?.y ?? 0) + (box?.height ?? 0);
+  };
+  expect(await bottom(".jobs-detail")).toBe(await bottom(".page"));
 });
 
 test("a run that is started beside a failed job takes its place", async ({ page, api }) => {
@@ -58,7 +84,7 @@ test("a run that is started beside a failed job takes its place", async ({ page,
   await expect(page.getByRole("region", { name: "Failure" })).toBeVisible();
   await api.put("/api/p/job-next/config", config("m"));
   await page.getByRole("button", { name: "Run", exact: true }).first().click();
-  await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
+  await expect(page.getByText(/^The run completed: 2 rows loaded in/)).toBeVisible();
   await expect(page.getByRole("region", { name: "Failure" })).toHaveCount(0);
 });
 
@@ -150,7 +176,7 @@ test("on a narrow screen a job's details cover the list", async ({ page, api }) 
   await page.goto("/p/job-narrow/jobs");
   await newest(page).getByRole("link").click();
   const dialog = page.getByRole("dialog", { name: "Job" });
-  await expect(dialog).toContainText("The run completed: 1 row in");
+  await expect(dialog).toContainText("The run completed: 1 row loaded in");
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
   await expectAccessible(page);
   await page.keyboard.press("Escape");

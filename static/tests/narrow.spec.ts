@@ -272,3 +272,17 @@ test("uploads show whole names, and the dialog of a long name can be closed", as
   expect(await tooSmall(page)).toEqual([]);
   await expect(dock.getByText(/rows? loaded into sales/)).toBeInViewport({ timeout: 60_000 });
 });
+
+test("a dashboard's title isn't cut off in the editor", async ({ page, api }) => {
+  await api.pipeline("narrow-title", config, { "sales.csv": CSV });
+  await api.put(
+    "/api/p/narrow-title/dashboards/sums",
+    "version: 2\ntitle: Revenue of the year 2026\nqueries: {}\npanels: []\n",
+    "application/yaml",
+  );
+  await page.setViewportSize({ width: WIDTH, height: 844 });
+  await page.goto("/p/narrow-title/dashboards/sums/edit");
+  const title = page.locator(".dash-title");
+  await expect(title).toHaveValue("Revenue of the year 2026");
+  expect(await title.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+});

@@ -40,13 +40,13 @@ test("an empty workspace leads to the sample, whose first run is shown live", as
     await expect(bar).toContainText(/planning|converting|publishing|Waiting|starting/);
     await bar.click();
     await expect(page).toHaveURL(/\/jobs\/.+/);
-    await expect(page.getByText(/^The run completed: 367,687 rows in/)).toBeVisible({ timeout: 60_000 });
+    await expect(page.getByText(/^The run completed: 367,687 rows loaded in/)).toBeVisible({ timeout: 60_000 });
     await expect(page.locator(".run-bar").first()).toBeVisible();
     await page.getByRole("link", { name: "Overview" }).click();
     await expect(page.getByText("All 5 tables are up to date with 16 files.")).toBeVisible({ timeout: 30_000 });
     await expect(page.getByRole("row", { name: /^flights 336,776/ })).toBeVisible();
     await expectAccessible(page);
-    await page.getByRole("link", { name: "Open dashboard punctuality" }).click();
+    await page.getByRole("link", { name: "Open dashboard Punctuality" }).click();
     await expect(page).toHaveURL(/\/p\/flights\/dashboards\/punctuality$/);
     await expect(page.locator("[data-panel]").first()).toBeVisible();
     // Before the service ends, which the page would report.

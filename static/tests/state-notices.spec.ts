@@ -102,7 +102,7 @@ test("a CSV that no table reads is reported, and becomes a table of the pipeline
 test("a dashboard that no longer fits its tables is marked, with the reason and a repair", async ({ page, api }) => {
   await api.pipeline("truth-board", config("amount"), { "nums/a.csv": "n\n1\n" });
   const board = `version: 2
-title: Sums
+title: Sums of the year 2026
 queries:
   total: { sql: SELECT sum(amount) AS total FROM nums }
 panels:
@@ -119,6 +119,13 @@ panels:
     await expect(page.getByRole("link", { name: "Fix dashboard" })).toHaveAttribute("href", /sums\/edit$/);
   }
   await expect(page.locator(".pipeline-head")).toContainText("1 broken dashboard");
+  await page.goto("/p/truth-board");
+  await expect(page.getByRole("link", { name: "Fix Sums of the year 2026" })).toBeVisible(SLOW);
+  const card = page.locator(".overview-dashboards > li");
+  await expect(card.getByRole("link", { name: "Fix dashboard" })).toBeVisible();
+  await expect(card).toHaveClass("card");
+  const title = card.getByText("Sums of the year 2026");
+  expect(await title.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   await page.getByRole("link", { name: "Fix dashboard" }).click();
   await expect(page.getByText("Names replaced in 1 place. Check the panels, then publish.")).toBeVisible(SLOW);
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
@@ -207,4 +214,16 @@ test("a dashboard says of when its data is, and why, after a failed run and whil
   await expectAccessible(page);
   await notice.getByRole("link", { name: "See why" }).click();
   await expect(page).toHaveURL(/truth-stale\/jobs\//);
+});
+
+test("the sidebar and the open pipeline agree on a run that has just failed", async ({ page, api }) => {
+  await api.pipeline("truth-dot", config(), { "nums/a.csv": "n\n1\n" });
+  // The list is older than the jobs.
+  const old = await api.get<object>("/api/pipelines?details=true");
+  await api.upload("pipelines/truth-dot/nums/bad.csv", "n\nx\n");
+  await api.run("truth-dot");
+  await page.route(/\/api\/pipelines(\?|$)/, (route) => route.fulfill({ json: old }));
+  await page.goto("/p/truth-dot/data/nums");
+  await expect(page.locator(".pipeline-head").getByText("last run failed")).toBeVisible(SLOW);
+  await expect(page.locator('.sidebar-pipelines a[aria-current="page"] .dot')).toHaveAttribute("data-status", "failed");
 });

@@ -7,6 +7,7 @@ import { MessageText } from "../components/message-text";
 import { Badge } from "../components/status";
 import { counted } from "../format/number";
 import { plainProblem, repairOf } from "./repair";
+import { type Titled, useTitled } from "./titles";
 
 /** Problems of a dashboard with the current tables; none until they are known. */
 export function useDashboardProblems(slug: string): (name: string) => DashboardProblem[] {
@@ -14,11 +15,12 @@ export function useDashboardProblems(slug: string): (name: string) => DashboardP
   return (name) => data?.dashboards.find((one) => one.name === name)?.problems ?? [];
 }
 
-/** Names of published dashboards that can't be shown with the current tables; undefined until they are known. */
-export function useBrokenPublished(slug: string, enabled = true): string[] | undefined {
+/** Published dashboards that can't be shown with the current tables; undefined until they are known. */
+export function useBrokenPublished(slug: string, enabled = true): Titled[] | undefined {
   const { data } = useQuery({ ...checkedDashboardsQuery(slug), enabled });
   const broken = data?.dashboards.filter(({ published, problems }) => published && (problems?.length ?? 0) > 0);
-  return broken?.map(({ name }) => name);
+  const titled = useTitled(slug, broken);
+  return broken && titled;
 }
 
 export function BrokenBadge({ problems }: { problems: DashboardProblem[] }) {

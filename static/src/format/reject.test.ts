@@ -48,6 +48,15 @@ it("a value out of range, and a failure that is about no value, keep their parti
   expect(rejectWords({ reason: "out_of_range", value: "300", message })).toBe(
     "`300` is too large or too small for this column: the type holds -128 to 127.",
   );
-  const other = "table `orders`: 3 of 5 rows rejected, but none may be";
+  const other = "table `orders`: no file matches";
   expect(failureWords(other)).toBe(other);
 });
+
+it("says what the rows of a limit are counted in", () =>
+  expect(
+    failureWords(
+      "table `a`: 2 of 314 rows rejected, but none may be; table `b`: 1 of 9 rows rejected, but none may be",
+    ),
+  ).toBe(
+    "table `a`: 2 of 314 rows in all its files rejected, but none may be; table `b`: 1 of 9 rows in all its files rejected, but none may be",
+  ));

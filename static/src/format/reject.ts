@@ -54,6 +54,7 @@ function particulars(message: string): string {
 export function failureWords(message: string): string {
   const [, place, value] = /^(.*column `[^`]+`: )expected .*?found `([^`]*)`/s.exec(message) ?? [];
   return place === undefined || value === undefined
-    ? message
+    ? // The limit is one of the table, whichever of its files the run read.
+      message.replace(/(: \S+ of \S+ rows) rejected, but /g, "$1 in all its files rejected, but ")
     : place + rejectWords({ reason: "wrong_type", value, message });
 }

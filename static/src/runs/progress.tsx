@@ -56,7 +56,7 @@ export function countersOf(job: Job): [string, string][] {
   const read: [string, string][] = [
     ["Files", `${count(progress.files_done)} / ${count(progress.files_total)}`],
     ["Read", `${bytes(progress.bytes_done)} / ${bytes(progress.bytes_total)}`],
-    ["Rows read", count(progress.rows_read)],
+    ["Rows in this run", count(progress.rows_read)],
   ];
   const rejected: [string, string] = ["Rejected", count(progress.rows_rejected)];
   if (status === "failed" && !mayHavePublished(job)) return [...read, rejected];

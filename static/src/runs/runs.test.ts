@@ -61,11 +61,18 @@ const table = (more: Partial<TableOutcome>): TableResult =>
   ({ rows_written: 10, partitions_written: 0, partitions_deleted: 0, ...more }) as TableResult;
 
 describe("run outcome", () => {
-  const progress = { rows_read: 336_776 } as Job["progress"];
+  const progress = { rows_read: 336_776, rows_written: 336_776, rows_rejected: 0 } as Job["progress"];
   it.each<[string, Partial<Job>]>([
     [
-      "completed: 336,776 rows in 3.2 s",
+      "completed: 336,776 rows loaded in 3.2 s",
       { duration_ms: 3_200, progress: progress ?? null, result: { tables: { a: table({ partitions_written: 1 }) } } },
+    ],
+    [
+      "completed: 6 rows loaded, 2 rejected",
+      {
+        progress: { rows_read: 8, rows_written: 6, rows_rejected: 2 } as NonNullable<Job["progress"]>,
+        result: { tables: { a: table({ partitions_written: 1 }) } },
+      },
     ],
     [
       "completed: rows removed in 3.2 s",
@@ -107,7 +114,7 @@ describe("a failed run", () => {
   const counters = (one: Job) => countersOf(one).map(([name]) => name);
   it("that changed no table has no counters of what it wrote", () => {
     expect(endText(failed("converting"))).toBe("The run failed. No tables were changed.");
-    expect(counters(failed("converting"))).toEqual(["Files", "Read", "Rows read", "Rejected"]);
+    expect(counters(failed("converting"))).toEqual(["Files", "Read", "Rows in this run", "Rejected"]);
   });
   it("isn't said to have changed no table if it may have published one", () => {
     for (const one of [failed("publishing"), failed("converting", "partially published; the next run repairs it")]) {

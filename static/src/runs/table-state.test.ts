@@ -201,14 +201,26 @@ describe("table status", () => {
     );
     expect(states.map(({ label }) => label)).toEqual(["config not applied", "rows of removed CSVs", "1 file to load"]);
   });
+  it("offers no run while one is due or active", () => {
+    const removed = { count: 1, rows: 54, first: ["a.csv"] };
+    const waits = table({ removed, pending: { count: 1, first: ["b.csv"] } });
+    const actions = (context: object) =>
+      tableStates(waits, { ...status([]), ...context }).map(({ action }) => action?.kind);
+    expect(actions({})).toEqual(["run", "run"]);
+    expect(actions({ due: true })).toEqual([undefined, undefined]);
+    expect(actions({ active: true })).toEqual([undefined, undefined]);
+  });
   it("is waiting for data", () => expect(one({ state: "new", sources: 0 }).label).toBe("no data"));
 });
 
 it("names columns that the config doesn't have", () => {
-  expect(extraColumns({})).toBeUndefined();
+  expect(extraColumns({ name: "sales" })).toBeUndefined();
   const extra = ["channel", "promo"].map((name) => ({ name, files: 1 }));
-  expect(extraColumns({ extra_columns: extra })).toBe(
-    "2 new columns in the CSVs aren't in the config: channel, promo.",
+  expect(extraColumns({ name: "sales", extra_columns: extra })).toBe(
+    "sales: the files have 2 new columns: channel, promo.",
+  );
+  expect(extraColumns({ name: "sales", extra_columns: extra.slice(1) })).toBe(
+    "sales: the files have a new column, promo.",
   );
 });
 

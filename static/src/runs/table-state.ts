@@ -33,10 +33,12 @@ export interface KnownStatus extends PipelineStatus {
   succeeded?: string | undefined;
   /** Leaves out what the tables show, for views that say it themselves. */
   omitsShown?: boolean;
+  /** Whether a run is about to start by itself. */
+  due?: boolean;
 }
 
 /** The part of a status about one table. */
-type Context = Pick<KnownStatus, "config" | "active" | "last_job" | "succeeded" | "omitsShown">;
+type Context = Pick<KnownStatus, "config" | "active" | "last_job" | "succeeded" | "omitsShown" | "due">;
 
 /** Why the config can't be read at all, with line and column; undefined if it can, whatever its problems are. */
 export function unreadable({ state, problems }: PipelineStatus["config"]): string | undefined {
@@ -233,6 +235,7 @@ export function tableStates(table: TableStatus, context: Context): TableState[] 
   }
   if (table.pending.count > 0) states.push(...pendingStates(table, context));
   if (states.length === 0) states.push(settled(table));
+  if (context.active || context.due) for (const state of states) if (state.action?.kind === "run") delete state.action;
   return states;
 }
 
@@ -249,13 +252,16 @@ function settled({ state, sources, archived }: TableStatus): TableState {
   return { tone: "ok", label: "up to date", sentence: `Up to date with ${counted(read, "file")}${kept}.` };
 }
 
-/** Columns that CSVs of the table have and the config doesn't; undefined if there are none. */
-export function extraColumns({ extra_columns: extra = [] }: Pick<Table, "extra_columns">): string | undefined {
+/** Columns that files of the table have and the config doesn't; undefined if there are none. */
+export function extraColumns({
+  name,
+  extra_columns: extra = [],
+}: Pick<Table, "name" | "extra_columns">): string | undefined {
   if (extra.length === 0) return undefined;
-  const names = extra.slice(0, 3).map(({ name }) => name);
+  const names = extra.slice(0, 3).map((one) => one.name);
   const more = extra.length > names.length ? ` and ${count(extra.length - names.length)} more` : "";
-  const are = extra.length === 1 ? "isn't" : "aren't";
-  return `${counted(extra.length, "new column")} in the CSVs ${are} in the config: ${names.join(", ")}${more}.`;
+  const some = extra.length === 1 ? "a new column, " : `${counted(extra.length, "new column")}: `;
+  return `${name}: the files have ${some}${names.join(", ")}${more}.`;
 }
 
 export const tableState = (table: TableStatus, context: Context): TableState =>

@@ -82,7 +82,7 @@ export function changedAnything(job: Job): boolean {
   return Object.values(job.result?.tables ?? {}).some(isChanged);
 }
 
-/** `completed: 336,776 rows in 3.2 s`. */
+/** `completed: 336,774 rows loaded, 2 rejected in 3.2 s`. */
 export function outcomeText(job: Job): string {
   const took = typeof job.duration_ms === "number" ? ` in ${duration(job.duration_ms)}` : "";
   if (job.status === "failed") {
@@ -90,8 +90,10 @@ export function outcomeText(job: Job): string {
     return `failed: ${job.error?.message ?? "unknown cause"}`;
   }
   if (!changedAnything(job)) return `completed: no changes${took}`;
-  const read = job.progress?.rows_read ?? 0;
-  return read === 0 ? `completed: rows removed${took}` : `completed: ${counted(read, "row")}${took}`;
+  const { rows_read: read = 0, rows_written: loaded = 0, rows_rejected: rejected = 0 } = job.progress ?? {};
+  if (read === 0) return `completed: rows removed${took}`;
+  const some = rejected > 0 ? `, ${count(rejected)} rejected` : "";
+  return `completed: ${counted(loaded, "row")} loaded${some}${took}`;
 }
 
 /** Whether a failed job may have published some of its tables. */

@@ -13,7 +13,7 @@ import {
 } from "lucide-preact";
 import { useMemo, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { pipelinesQuery, settingsQuery } from "../api/queries";
+import { jobsQuery, pipelinesQuery, settingsQuery } from "../api/queries";
 import { titleOfPipeline } from "../api/titles";
 import type { PipelineDetail } from "../api/types";
 import { IconButton } from "../components/button";
@@ -53,6 +53,11 @@ interface ItemProps {
 
 function Item({ pipeline, here, starred, isTwin }: ItemProps) {
   const { slug, title, last_job } = pipeline;
+  // The open pipeline's head and views show its jobs, which are newer than the list.
+  const { data } = useQuery({ ...jobsQuery(slug), enabled: here });
+  const newest = here ? data?.jobs[0] : undefined;
+  const status = newest?.status ?? last_job?.status;
+  const isCancelled = (newest ? newest.error?.code : last_job?.error) === "cancelled";
   return (
     <li>
       <Link
@@ -63,7 +68,7 @@ function Item({ pipeline, here, starred, isTwin }: ItemProps) {
         {starred ? (
           <Star class="star" aria-label="Starred" />
         ) : (
-          <span class="dot" data-status={last_job?.error === "cancelled" ? undefined : last_job?.status} />
+          <span class="dot" data-status={isCancelled ? undefined : status} />
         )}
         <span class="cut">
           {title || slug}

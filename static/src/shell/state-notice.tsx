@@ -99,23 +99,32 @@ export function StateButton({ slug, action, first }: { slug: string; action: Sta
   }
 }
 
-/** The status, with the end of the last successful run. */
+/** When a run starts by itself: not where runs are manual or paused. */
+export function useDue(slug: string): string | undefined {
+  const { data: listed } = useQuery(pipelinesQuery());
+  const { data: pauses } = useQuery(pausesQuery());
+  const detail = listed?.pipelines.find((one) => one.slug === slug);
+  const isManual = detail?.auto_run === false && detail.last_job?.status !== "queued";
+  return isManual || isPaused(pauses, slug) ? undefined : (detail?.next_due ?? undefined);
+}
+
+/** The status, with the end of the last successful run, and whether another is due. */
 export function useKnownStatus(slug: string): KnownStatus | undefined {
   const { data: status } = useQuery(statusQuery(slug));
   const { data: pauses } = useQuery(pausesQuery());
   const failed = status?.last_job?.status === "failed";
+  const due = useDue(slug) !== undefined;
   const held = status?.active === true && isPaused(pauses, slug);
   const { data: listed } = useQuery({ ...jobsQuery(slug), enabled: failed || held });
   // A job that waits for the end of a pause loads nothing.
   const waits = held && listed?.jobs.some((job) => job.status === "running") === false;
-  return status && { ...status, active: status.active && !waits, succeeded: succeededAt(status, listed?.jobs) };
+  return status && { ...status, active: status.active && !waits, due, succeeded: succeededAt(status, listed?.jobs) };
 }
 
 /** Notice why a table isn't up to date, or why the pipeline isn't; nothing if it is. */
 export function StateNotice({ slug, table }: { slug: string; table?: string }) {
   const status = useKnownStatus(slug);
-  const { data: listed } = useQuery(pipelinesQuery());
-  const { data: pauses } = useQuery(pausesQuery());
+  const next = useDue(slug);
   if (!status) return null;
   const own = status.tables.find(({ name }) => name === table);
   const states = own ? tableStates(own, status).filter(needsAction) : [];
@@ -124,8 +133,7 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
   const shown =
     whole ?? (first && { ...first, more: states.slice(1).map(({ sentence }) => sentence), actions: actionsOf(states) });
   if (!shown) return null;
-  const detail = listed?.pipelines.find((one) => one.slug === slug);
-  const due = isPaused(pauses, slug) || detail?.auto_run === false || status.active ? undefined : detail?.next_due;
+  const due = status.active ? undefined : next;
   return (
     <Note tone={shown.tone}>
       <div class="row wrap state-notice">
@@ -133,7 +141,7 @@ export function StateNotice({ slug, table }: { slug: string; table?: string }) {
           <MessageText text={shown.sentence} /> <MessageText text={shown.more.join(" ")} />{" "}
           {due && (
             <>
-              Next run <Countdown to={due} />.
+              A run starts <Countdown to={due} />.
             </>
           )}
         </span>

@@ -14,7 +14,7 @@ import type { GridColumn } from "../../components/grid";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
-import { emptyCells, typeWithName } from "../../format/types";
+import { emptyCells, typeWords } from "../../format/types";
 import { AddPathColumn } from "../../tables/add-path-column";
 import { useUnits, withUnits } from "../../tables/units";
 
@@ -35,6 +35,16 @@ function Extreme({ value, column, format }: { value: Cell; column: ColumnStats; 
         </>
       )}
     </span>
+  );
+}
+
+/** The type in words, with the exact one below it, where that says more. */
+function TypeName({ type }: { type: string }) {
+  const words = typeWords(type);
+  return (
+    <>
+      {words} {words !== type && <code class="dim data-type">{type}</code>}
+    </>
   );
 }
 
@@ -100,7 +110,7 @@ export function Schema({
               <th class="num">#</th>
               <th>Column</th>
               <th>Type</th>
-              <th>Empty cells</th>
+              <th class="data-empty">Empty cells</th>
               {hasStats && (
                 <>
                   <th>Nulls</th>
@@ -132,7 +142,9 @@ export function Schema({
                       )}
                     </span>
                   </td>
-                  <td data-label="Type">{typeWithName(column.type)}</td>
+                  <td data-label="Type">
+                    <TypeName type={column.type} />
+                  </td>
                   <td class={column.nullable ? "dim" : ""} data-label="Empty cells">
                     {emptyCells(column.nullable)}
                   </td>

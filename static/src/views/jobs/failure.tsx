@@ -85,7 +85,13 @@ function Steps({
       </Link>
     ),
     retry: (
-      <Button key="retry" busy={busy === "retry"} onClick={() => void retry()}>
+      // Not where it fails again unless something is changed first.
+      <Button
+        key="retry"
+        variant={steps[0] === "retry" ? "plain" : "quiet"}
+        busy={busy === "retry"}
+        onClick={() => void retry()}
+      >
         Retry
       </Button>
     ),

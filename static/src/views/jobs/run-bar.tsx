@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { X } from "lucide-preact";
-import { Link } from "wouter-preact";
+import { Link, useLocation } from "wouter-preact";
 import { isActive, jobsQuery } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { IconButton } from "../../components/button";
@@ -21,6 +21,7 @@ function shownJob(jobs: Job[]): Job | undefined {
 /** Active run at the bottom of a pipeline's views; its outcome for some seconds. */
 export function RunBar({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
+  const [path] = useLocation();
   const { outcome, dismiss } = useRunOutcome(slug, data?.jobs);
   const active = data ? shownJob(data.jobs) : undefined;
   const waiting = (data?.jobs.filter(isActive).length ?? 0) - 1;
@@ -44,7 +45,8 @@ export function RunBar({ slug }: { slug: string }) {
       </Link>
     );
   }
-  if (!outcome) return null;
+  // The page of a job shows its outcome.
+  if (!outcome || path.endsWith(outcome.job_id)) return null;
   return (
     <div
       class="run-bar"

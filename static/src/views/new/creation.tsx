@@ -42,7 +42,7 @@ export function CreationStep({ making, slug, onRetry, onEdit }: Props) {
         {ORDER.map((step, place) => (
           <li key={step}>
             <span class="new-step">{WORDS[step]}</span>
-            <Mark here={place - at} failed={failed?.step === step} />
+            <Mark here={place - at} failed={failed?.step === step} waits={step === "run" && !making.job} />
             <span class="grow">{place === at && !failed && <Progress making={making} />}</span>
           </li>
         ))}
@@ -83,13 +83,13 @@ const FAILURE_LABELS: Record<Step, string> = {
 
 export const failureLabel = (step: Step): string => FAILURE_LABELS[step];
 
-function Mark({ here, failed }: { here: number; failed: boolean }) {
+function Mark({ here, failed, waits }: { here: number; failed: boolean; waits: boolean }) {
   const [tone, word]: [Tone, string] = failed
     ? ["bad", "failed"]
     : here < 0
       ? ["ok", "done"]
       : here === 0
-        ? ["run", "now"]
+        ? ["run", waits ? "waiting" : "now"]
         : ["neutral", "next"];
   return <Badge tone={tone}>{word}</Badge>;
 }

@@ -29,13 +29,13 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
       {none && <p class="secondary">No dashboards yet. Create one from a table.</p>}
       <ul class="overview-dashboards">
         {titled.map(({ name, title, published, draft, modified }) => (
-          <li key={name}>
+          <li key={name} class="card">
             <Link
-              class="card row"
+              class="row wrap"
               href={`~${published ? routes.dashboard(slug, name) : routes.editDashboard(slug, name)}`}
             >
               <LayoutDashboard aria-hidden="true" />
-              <span class="grow cut" title={name}>
+              <span class="overview-title" title={name}>
                 {title}
               </span>
               {!published && <Badge>draft</Badge>}

@@ -1,12 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
-import type { Job, PipelineDetail, PipelineStatus } from "../../api/types";
 import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { StateButton } from "../../shell/state-notice";
 import { REPAIR, routes } from "../../browser/routes";
 import { MessageText } from "../../components/message-text";
-import { healthOf, type Step } from "./health";
+import { healthOf, type Facts, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
   const link = (to: string, state?: unknown) => (
@@ -48,16 +47,7 @@ export function HealthNote({
   dashboard,
   broken,
   status,
-}: {
-  slug: string;
-  detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
-  jobs: Job[];
-  /** The first published one that works. */
-  dashboard: string | undefined;
-  /** Published ones that don't. */
-  broken: string[];
-  status: PipelineStatus | undefined;
-}): ComponentChildren {
+}: Facts & { slug: string }): ComponentChildren {
   const health = healthOf({ detail, jobs, dashboard, broken, status });
   return (
     <Note tone={health.tone}>
@@ -71,7 +61,7 @@ export function HealthNote({
             <MessageText text={health.more ?? ""} />{" "}
             {health.due && (
               <>
-                Next run <Countdown to={health.due} />.
+                A run starts <Countdown to={health.due} />.
               </>
             )}
           </p>

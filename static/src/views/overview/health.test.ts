@@ -35,6 +35,7 @@ const progress = (more: object): Job["progress"] =>
 const kinds = (found: ReturnType<typeof healthOf>) => found.steps.map(({ kind }) => kind);
 
 describe("pipeline health", () => {
+  const daily = { name: "daily", title: "Daily sales" };
   it("is up to date with all its files", () => {
     const tables = { a: table(), b: table(), c: table() };
     const found = healthOf(facts([completed(tables)], { tables: 3 }));
@@ -46,20 +47,20 @@ describe("pipeline health", () => {
   });
   it("offers the published dashboard, unless something must be fixed first", () => {
     const good = facts([completed({ a: table() })]);
-    expect(healthOf({ ...good, dashboard: "daily" }).steps).toEqual([
-      { kind: "dashboard", name: "daily", words: "Open dashboard daily" },
+    expect(healthOf({ ...good, dashboard: daily }).steps).toEqual([
+      { kind: "dashboard", name: "daily", words: "Open dashboard Daily sales" },
     ]);
     expect(kinds(healthOf(good))).toEqual(["jobs"]);
     const rejected = facts([completed({ a: table({ rows_rejected: 1 }) })]);
-    expect(kinds(healthOf({ ...rejected, dashboard: "daily" }))).toEqual(["rejected"]);
+    expect(kinds(healthOf({ ...rejected, dashboard: daily }))).toEqual(["rejected"]);
   });
   it("isn't good while a published dashboard is broken", () => {
     const good = facts([completed({ a: table() })]);
-    const found = healthOf({ ...good, broken: ["sales"] });
+    const found = healthOf({ ...good, broken: [{ name: "sales", title: "Sales 2026" }] });
     expect(found.tone).toBe("bad");
-    expect(found.sentence).toBe("Dashboard sales is broken. The table is up to date with 2 files");
-    expect(found.steps[0]).toEqual({ kind: "fix-dashboard", name: "sales", words: "Fix sales" });
-    expect(healthOf({ ...good, broken: ["sales", "stock"] }).sentence).toMatch(/^2 dashboards are broken\. /);
+    expect(found.sentence).toBe("Dashboard Sales 2026 is broken. The table is up to date with 2 files");
+    expect(found.steps[0]).toEqual({ kind: "fix-dashboard", name: "sales", words: "Fix Sales 2026" });
+    expect(healthOf({ ...good, broken: [daily, daily] }).sentence).toMatch(/^2 dashboards are broken\. /);
   });
   it("uses singular and plural for tables", () => {
     expect(healthOf(facts([completed({ a: table() })])).sentence).toMatch(/^The table is up to date with 2 files/);
@@ -135,7 +136,23 @@ describe("pipeline health", () => {
     expect(found.sentence).toBe("No runs yet: 5 tables are waiting for data");
     expect(kinds(found)).toEqual(["upload", "run"]);
   });
-  it("announces the first run", () => expect(healthOf(facts([], { next_due: "2026-01-02" })).due).toBe("2026-01-02"));
+  it("announces the first run", () => {
+    const found = healthOf(facts([], { next_due: "2026-01-02" }));
+    expect([found.due, found.steps]).toEqual(["2026-01-02", []]);
+  });
+  it("isn't up to date while a run is due, and offers none", () => {
+    const due = { next_due: "2026-01-02" };
+    const found = healthOf({ ...facts([completed({ a: table() })], due), dashboard: daily });
+    expect([found.tone, found.sentence, found.more, found.due, found.steps]).toEqual([
+      "run",
+      "Files were added, changed or deleted",
+      "100 rows in total.",
+      "2026-01-02",
+      [],
+    ]);
+    const cancelled = job({ status: "failed", error: { code: "cancelled", message: "cancelled" } });
+    expect(healthOf(facts([cancelled], due))).toMatchObject({ due: "2026-01-02", steps: [] });
+  });
   it("reports a failed run, and that tables are unchanged", () => {
     const failed = job({ job_id: "f", status: "failed", error: { code: "no_input", message: "no file" } });
     const found = healthOf(facts([failed, completed({ a: table() })]));

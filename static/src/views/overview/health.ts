@@ -21,17 +21,26 @@ export interface Health {
   steps: Step[];
 }
 
+/** A dashboard as far as a link needs it. */
+interface NamedDashboard {
+  name: string;
+  title: string;
+}
+
 export interface Facts {
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   /** Newest first. */
   jobs: Job[];
   /** A published one that works, as far as known. */
-  dashboard?: string | undefined;
+  dashboard?: NamedDashboard | undefined;
   /** Published ones that can't be shown with the current tables. */
-  broken?: string[] | undefined;
+  broken?: NamedDashboard[] | undefined;
   /** The tables compared with config and lake, once known. */
   status?: PipelineStatus | undefined;
 }
+
+const dueOf = ({ detail }: Pick<Facts, "detail">): { due?: string } =>
+  detail.next_due ? { due: detail.next_due } : {};
 
 const isActive = ({ status }: Job): boolean => status === "queued" || status === "running";
 
@@ -129,7 +138,7 @@ function neverRunHealth({ detail }: Facts): Health {
       tone: "run",
       sentence: "New files detected; the first run starts automatically",
       due: detail.next_due,
-      steps: [{ kind: "run", words: "Run now" }],
+      steps: [],
     };
   }
   return {
@@ -145,20 +154,23 @@ function neverRunHealth({ detail }: Facts): Health {
 function failedHealth(job: Job, facts: Facts): Health {
   const { status } = facts;
   const cancelled = job.error?.code === "cancelled";
-  const state = status && pipelineState({ ...status, omitsShown: true });
+  const due = dueOf(facts);
+  const state = status && pipelineState({ ...status, omitsShown: true, due: due.due !== undefined });
   const tables = tablesShow(facts);
   if (cancelled) {
     return {
       tone: "warn",
       sentence: "The last run was cancelled",
       more: tables,
-      steps: [{ kind: "run", words: "Run" }],
+      ...due,
+      steps: due.due ? [] : [{ kind: "run", words: "Run" }],
     };
   }
   return {
     tone: "bad",
     sentence: `The last run failed: ${job.error?.message ?? "unknown cause"}`,
     more: [...(state?.tone === "warn" ? [state.sentence] : []), ...(state?.more ?? []), tables].join(" "),
+    ...due,
     // What repairs the failure, then what else the tables need.
     steps: [
       ...(state?.actions ?? []).filter(({ kind }) => kind === "adapt"),
@@ -169,19 +181,21 @@ function failedHealth(job: Job, facts: Facts): Health {
 }
 
 /** Next step for a healthy pipeline. */
-function next(unrun: boolean, dashboard: string | undefined): Step {
+function next(unrun: boolean, dashboard: NamedDashboard | undefined): Step {
   if (unrun) return { kind: "run", words: "Run" };
   return dashboard === undefined
     ? { kind: "jobs", words: "Show runs" }
-    : { kind: "dashboard", name: dashboard, words: `Open dashboard ${dashboard}` };
+    : { kind: "dashboard", name: dashboard.name, words: `Open dashboard ${dashboard.title}` };
 }
 
 /** Tables that lack something, or have too much; undefined if they are up to date. */
-function tablesHealth({ status, detail, jobs }: Facts): Health | undefined {
-  const state = status && pipelineState({ ...status, succeeded: succeededAt(status, jobs) });
+function tablesHealth(facts: Facts): Health | undefined {
+  const { status, jobs } = facts;
+  const due = dueOf(facts);
+  const state =
+    status && pipelineState({ ...status, succeeded: succeededAt(status, jobs), due: due.due !== undefined });
   if (!state) return undefined;
   const rows = status.tables.reduce((sum, table) => sum + table.rows, 0);
-  const due = detail.next_due ? { due: detail.next_due } : {};
   return {
     tone: state.tone,
     sentence: state.sentence,
@@ -193,7 +207,7 @@ function tablesHealth({ status, detail, jobs }: Facts): Health | undefined {
 
 function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): Health {
   const { tables, files, archived, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
-  const due = detail.next_due ? { due: detail.next_due } : {};
+  const due = dueOf({ detail });
   if (tables === 0) return { ...neverRunHealth({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
   const now = job.progress?.rows_rejected ?? 0;
   const some = rejected > 0 ? `; ${count(rejected)} ${rejected === 1 ? "row is" : "rows are"} rejected` : "";
@@ -208,12 +222,16 @@ function completedHealth(job: Job, { detail, dashboard, broken = [] }: Facts): H
       ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`
       : "";
   const [first] = broken;
-  const fix: Step[] = first === undefined ? [] : [{ kind: "fix-dashboard", name: first, words: `Fix ${first}` }];
+  const fix: Step[] =
+    first === undefined ? [] : [{ kind: "fix-dashboard", name: first.name, words: `Fix ${first.title}` }];
+  const inTotal = `${counted(rows, "row")} in total.`;
+  if (due.due && broken.length === 0)
+    return { tone: "run", sentence: "Files were added, changed or deleted", more: inTotal, ...due, steps: [] };
   const idle = changedAnything(job) ? "" : " The last run found no changes.";
   return {
     tone: broken.length > 0 ? "bad" : rejected > 0 ? "warn" : "ok",
     sentence: broken.length > 0 ? `${brokenText(broken)}. ${sentence}` : sentence,
-    more: `${counted(rows, "row")} in total.${idle}${unrun}`,
+    more: `${inTotal}${idle}${unrun}`,
     ...due,
     steps:
       rejected > 0 && worst !== undefined

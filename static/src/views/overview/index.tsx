@@ -2,8 +2,10 @@ import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { dashboardsQuery, jobsQuery, pipelinesQuery, statusQuery, tablesQuery } from "../../api/queries";
 import { useBrokenPublished } from "../../boards/broken";
+import { useTitled } from "../../boards/titles";
 import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
+import { useDue } from "../../shell/state-notice";
 import { Changes } from "./changes-section";
 import { Dashboards } from "./dashboards";
 import { FirstFiles } from "./first-files";
@@ -31,6 +33,9 @@ export default function OverviewView({ slug }: { slug: string }) {
   const status = useQuery(statusQuery(slug));
   const dashboards = useQuery({ ...dashboardsQuery(slug), enabled: detail?.config === "valid" });
   const broken = useBrokenPublished(slug, detail?.config === "valid") ?? [];
+  const due = useDue(slug) ?? null;
+  const titled = useTitled(slug, dashboards.data?.dashboards);
+  const isBroken = (name: string) => broken.some((one) => one.name === name);
   if (!pipelines.data || !jobs.data) {
     const error = pipelines.error ?? jobs.error;
     return (
@@ -51,10 +56,8 @@ export default function OverviewView({ slug }: { slug: string }) {
     );
   }
   // Long listings may be cut off, and new pipelines may be missing.
-  // Files that come start no run where runs are manual.
-  const due = detail?.auto_run === false && detail.last_job?.status !== "queued" ? null : detail?.next_due;
   const known = detail
-    ? { ...detail, next_due: due ?? null }
+    ? { ...detail, next_due: due }
     : { slug, config: "valid" as const, problems: 0, tables: 0, next_due: null };
   const ran = jobs.data.jobs.some(({ status }) => status === "completed");
   return (
@@ -65,9 +68,7 @@ export default function OverviewView({ slug }: { slug: string }) {
           detail={known}
           jobs={jobs.data.jobs}
           status={status.data}
-          dashboard={
-            dashboards.data?.dashboards.find(({ name, published }) => published && !broken.includes(name))?.name
-          }
+          dashboard={titled.find(({ name, published }) => published && !isBroken(name))}
           broken={broken}
         />
       ) : (
