@@ -25,7 +25,7 @@ import {
   type MappingChange,
   type MisfitFile,
 } from "./changes";
-import { checkedOf, readable, RejectedRows, WouldFail, type Checked } from "./checked";
+import { checkedOf, readable, rejectedIn, RejectedRows, WouldFail } from "./checked";
 import { withKeys } from "./own-format";
 import { previewOf, previewOfSample } from "./preview";
 import { RejectsField } from "./rejects";
@@ -418,21 +418,6 @@ export const spread = (keys: readonly string[]): string[] => [
 function isWorse(before: Previewed | undefined, after: Previewed | undefined): boolean {
   if (!before || !after || before.failure) return false;
   return Boolean(after.failure) || (after.counts?.rows_rejected ?? 0) > (before.counts?.rows_rejected ?? 0);
-}
-
-/** Counts rejects by column, and records that aren't rows. */
-function rejectedIn({ rejects }: Checked): [ReadonlyMap<string, { count: number; nulls: boolean }>, number] {
-  const columns = new Map<string, { count: number; nulls: boolean }>();
-  let refused = 0;
-  for (const { column, reason } of rejects) {
-    if (column === null) refused += 1;
-    else {
-      const before = columns.get(column);
-      const nulls = reason === "null_not_allowed" || (before?.nulls ?? false);
-      columns.set(column, { count: (before?.count ?? 0) + 1, nulls });
-    }
-  }
-  return [columns, refused];
 }
 
 interface Previews {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Previewed } from "../api/types";
-import { checkedOf, readable } from "./checked";
+import { checkedOf, readable, rejectedIn } from "./checked";
 
 const previewed = (read: number, rejected: number, failure?: string): Previewed =>
   ({
@@ -29,4 +29,17 @@ it("names the file of each rejected row and of a failure", () => {
     ["b.csv", true, 7],
   ]);
   expect(checked?.failure).toBe("b.csv: no header");
+});
+
+it("says how many rows have a value of a column that can't be read, and which the first is", () => {
+  const value = (text: string) => ({
+    ...{ file: "a.csv", piece: false, line: 2, column: "n", value: text, reason: "wrong_type" },
+    message: `expected int64, found \`${text}\``,
+  });
+  const of = (texts: string[], rejected = texts.length) =>
+    rejectedIn({ read: 4, rejected, rejects: texts.map(value), files: 1, failure: undefined } as never)[0].get("n");
+  const first = "`12 pieces` isn't a whole number in this column's format";
+  expect(of(["12 pieces"])).toMatchObject({ count: 1, why: `1 of 4 rows can't be read: ${first}` });
+  expect(of(["12 pieces", "x"])?.why).toBe(`2 of 4 rows can't be read, the first because ${first}`);
+  expect(of(["12 pieces"], 900)?.why).toBe(`some rows can't be read: ${first}`);
 });

@@ -4,6 +4,7 @@ import { MessageText } from "../components/message-text";
 import { Note } from "../components/states";
 import { count, counted } from "../format/number";
 import { rejectWords } from "../format/reject";
+import type { RejectedByColumn } from "./changes";
 
 export type Reject = NonNullable<Previewed["rejects"]>[number];
 
@@ -36,6 +37,32 @@ export function checkedOf(
     for (const reject of rejects ?? []) checked.rejects.push({ ...reject, file: name, piece: piece !== undefined });
   }
   return { ...checked, files: names.size };
+}
+
+/** Counts rejects by column, and records that aren't rows. */
+export function rejectedIn({ rejects, rejected, read }: Checked): [RejectedByColumn, number] {
+  const columns = new Map<string, { count: number; nulls: boolean; unread: Checked["rejects"] }>();
+  let refused = 0;
+  for (const reject of rejects) {
+    const { column } = reject;
+    if (column === null) refused += 1;
+    else {
+      const { count: before, nulls, unread } = columns.get(column) ?? { count: 0, nulls: false, unread: [] };
+      const isNull = reject.reason === "null_not_allowed";
+      columns.set(column, {
+        count: before + 1,
+        nulls: nulls || isNull,
+        unread: isNull ? unread : [...unread, reject],
+      });
+    }
+  }
+  const whyOf = ([first, ...more]: Checked["rejects"]) => {
+    if (!first) return undefined;
+    // Not all rejects may be listed.
+    const share = rejects.length < rejected ? "some rows" : `${count(more.length + 1)} of ${counted(read, "row")}`;
+    return `${share} can't be read${more.length > 0 ? ", the first because" : ":"} ${rejectWords(first).replace(/\.$/, "")}`;
+  };
+  return [new Map([...columns].map(([name, one]) => [name, { ...one, why: whyOf(one.unread) }])), refused];
 }
 
 /** The text for a table without rejected rows. */

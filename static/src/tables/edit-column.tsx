@@ -30,6 +30,7 @@ import {
   numberFormatOf,
   READING,
   rejectsAllowed,
+  suits,
   tooManyRejects,
   typeLine,
   isRead,
@@ -42,7 +43,6 @@ import {
   NO_EDIT,
   placeOf,
   proposalOf,
-  suits,
   type ColumnEdit,
   type ColumnPlace,
 } from "./column";
