@@ -12,6 +12,7 @@ import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
+import { withRemedy } from "../format/remedies";
 import { useFailedFiles } from "../runs/failed-files";
 import { inferSamples, withSamples, type Staged } from "../uploads/staging";
 import {
@@ -26,6 +27,7 @@ import {
   type MisfitFile,
 } from "./changes";
 import { checkedOf, readable, rejectedIn, RejectedRows, WouldFail } from "./checked";
+import { broken, ConfigProblems, ImpactList, useConfigCheck } from "./impact";
 import { withKeys } from "./own-format";
 import { previewOf, previewOfSample } from "./preview";
 import { RejectsField } from "./rejects";
@@ -292,7 +294,11 @@ function Comparison(props: ComparisonProps) {
   const harmed = others.filter((_, at) => isWorse(othersNow.previews[at], othersAfter.previews[at]));
   const rowsOut = out.reduce((sum, key) => sum + (before.previews[keys.indexOf(key)]?.counts?.rows_read ?? 0), 0);
   const noneLeft = out.length >= filesOfTable;
-  const problem = after.previews.flatMap((one) => one?.problems ?? [])[0];
+  // The previews have one table only, and formats of the checked files.
+  const check = useConfigCheck(slug, JSON.stringify(config), isChanged);
+  const verdict = isChanged ? check.data : undefined;
+  const problems = verdict?.problems ?? [];
+  const isValid = verdict?.ok === true && !check.isPlaceholderData;
   const tooMany = checked && stored && tooManyRejects(stored, checked, columns.length > 0, { ...allowed, ratio });
   const error = before.error ?? after.error;
 
@@ -326,7 +332,7 @@ function Comparison(props: ComparisonProps) {
           <Button
             variant="primary"
             busy={saving}
-            disabled={!isChanged || !checked || problem !== undefined || noneLeft}
+            disabled={!isValid || !checked || noneLeft}
             onClick={() => void save()}
           >
             {samples ? "Apply" : "Save and run"}
@@ -367,7 +373,9 @@ function Comparison(props: ComparisonProps) {
           />
         )}
         <div class="stack" aria-live="polite">
-          {problem && <Note tone="bad">{problem.message}</Note>}
+          <ConfigProblems problems={problems} />
+          {isChanged && check.error && <Note tone="bad">Couldn’t validate the config: {withRemedy(check.error)}</Note>}
+          {(broken(verdict) > 0 || (isValid && verdict.impact_unknown)) && <ImpactList slug={slug} verdict={verdict} />}
           {changes && !checked && !error && <p class="secondary">Reading the files with these changes</p>}
           {checked?.failure !== undefined && <WouldFail failure={checked.failure} />}
           {out.length > 0 && (
@@ -377,9 +385,11 @@ function Comparison(props: ComparisonProps) {
                 : leftOutText(out.map(nameOf), rowsOut, filesOfTable - out.length)}
             </Note>
           )}
-          {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
-            <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
-          )}
+          {read.length > 0 &&
+            checked &&
+            checked.failure === undefined &&
+            checked.rejected === 0 &&
+            problems.length === 0 && <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>}
           {checked && now && checked.rejected > now.rejected && (
             <Note tone="bad">
               With these changes, {counted(checked.rejected, "row")} would be rejected instead of {count(now.rejected)}.

@@ -1,9 +1,9 @@
 /** Changes one column of a table: its type, formats and nulls, with the effect on the files before it is saved. */
-import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask } from "../api/client";
-import { checkConfig, loadConfig, saveText, type StoredConfig } from "../api/config";
+import { loadConfig, saveText, type StoredConfig } from "../api/config";
 import { asFailure, type ApiFailure } from "../api/failure";
 import { lineageQuery, statusQuery } from "../api/queries";
 import { COLUMN_TYPES } from "../api/rules";
@@ -13,7 +13,6 @@ import { routes } from "../browser/routes";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
 import { Checkbox, SelectField, TextField } from "../components/field";
-import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
@@ -48,7 +47,7 @@ import {
 } from "./column";
 import { isDialect, itemOf } from "./dialect";
 import { Examples, numberExample, ReadingFields } from "./column-reading";
-import { broken, ImpactList } from "./impact";
+import { broken, ConfigProblems, ImpactList, useConfigCheck } from "./impact";
 import { RejectsField } from "./rejects";
 import "./column.css";
 
@@ -199,14 +198,7 @@ function ColumnForm(props: FormProps) {
   const isChanged = edited !== text;
   const type = String(made.type);
   const calm = useDebounced(edited);
-  const check = useQuery({
-    queryKey: ["column", slug, "check", calm],
-    queryFn: ({ signal }) => checkConfig(slug, calm, signal),
-    placeholderData: keepPreviousData,
-    gcTime: 10_000,
-    retry: false,
-    refetchOnWindowFocus: false,
-  });
+  const check = useConfigCheck(slug, calm);
   const problems = [...(check.data?.problems ?? []), ...((refusal?.problems ?? []) as unknown as ConfigProblem[])];
   const problemOf = (path: string) => (member: string) =>
     problems.find((one) => `${one.path}/`.startsWith(`${path}/${member}/`))?.message;
@@ -430,11 +422,7 @@ function ColumnForm(props: FormProps) {
       ) : (
         refusal && <Note tone="bad">The config wasn’t saved: {withRemedy(refusal)}</Note>
       )}
-      {others.map(({ path, message }) => (
-        <Note key={`${path} ${message}`} tone="bad">
-          <MessageText text={message} /> <code>{path}</code>
-        </Note>
-      ))}
+      <ConfigProblems problems={others} />
       {check.error && <Note tone="bad">Couldn’t validate the config: {withRemedy(check.error)}</Note>}
       <h3>Effect</h3>
       {isChanged && <p class="secondary">{nextRunText(place, after)}</p>}
