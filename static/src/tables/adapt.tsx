@@ -26,7 +26,7 @@ import {
   type MappingChange,
   type MisfitFile,
 } from "./changes";
-import { checkedOf, readable, rejectedIn, RejectedRows, WouldFail } from "./checked";
+import { checkedOf, ofChecked, readable, rejectedIn, RejectedRows, WouldFail } from "./checked";
 import { broken, ConfigProblems, ImpactList, useConfigCheck } from "./impact";
 import { withKeys } from "./own-format";
 import { previewOf, previewOfSample } from "./preview";
@@ -234,12 +234,12 @@ export function misfitsOf(
   previews: readonly (Previewed | undefined)[],
 ): MisfitFile[] {
   return keys.flatMap((key, at) => {
-    const { failure, counts } = previews[at] ?? {};
+    const { failure, counts, whole = false } = previews[at] ?? {};
     const rejected = counts?.rows_rejected ?? 0;
     if (!failure && rejected === 0) return [];
     const why = failure
       ? `a run would fail: ${failure.message}`
-      : `${count(rejected)} of ${counted(counts?.rows_read ?? 0, "row")} would be rejected`;
+      : `${ofChecked(rejected, counts?.rows_read ?? 0, whole)} would be rejected`;
     return [{ file: inPipeline(slug, key), why }];
   });
 }
@@ -410,7 +410,7 @@ function Comparison(props: ComparisonProps) {
           {checked && checked.rejected > 0 && (
             <RejectedRows
               checked={checked}
-              title={`In ${read.map(nameOf).join(", ")}, ${count(checked.rejected)} of ${counted(checked.read, after.whole ? "row" : "checked row")} would be rejected`}
+              title={`In ${read.map(nameOf).join(", ")}, ${ofChecked(checked.rejected, checked.read, after.whole)} would be rejected`}
             />
           )}
         </div>

@@ -1,4 +1,5 @@
 /** Predicts a run's outcome for files from their previews. */
+import { withFileNames } from "../api/drafts";
 import type { Previewed } from "../api/types";
 import { MessageText } from "../components/message-text";
 import { Note } from "../components/states";
@@ -31,7 +32,11 @@ export function checkedOf(
     if (!previewed) return undefined;
     names.add(name);
     const { failure, counts, rejects } = previewed;
-    if (failure) checked.failure ??= `${name}: ${failure.message}${failure.detail ? ` (${failure.detail})` : ""}`;
+    if (failure) {
+      const message = withFileNames(failure.message, [], name);
+      const place = message.includes(`\`${name}\``) ? "" : `${name}: `;
+      checked.failure ??= `${place}${message}${failure.detail ? ` (${failure.detail})` : ""}`;
+    }
     checked.read += counts?.rows_read ?? 0;
     checked.rejected += counts?.rows_rejected ?? 0;
     for (const reject of rejects ?? []) checked.rejects.push({ ...reject, file: name, piece: piece !== undefined });
@@ -82,12 +87,24 @@ export function WouldFail({ failure, tone = "bad" }: { failure: string; tone?: "
   );
 }
 
-/** Rejected rows with their reasons. `title`: of rows that aren't rejected. */
-export function RejectedRows({ checked, title }: { checked: Checked; title?: string }) {
+/** `2 of 259 checked rows`. `complete`: these are all rows. */
+export const ofChecked = (some: number, read: number, complete: boolean): string =>
+  `${count(some)} of ${counted(read, complete ? "row" : "checked row")}`;
+
+/** Rejected rows with their reasons. `title`: of rows that aren't rejected; `complete`: every row was checked. */
+export function RejectedRows({
+  checked,
+  title,
+  complete = true,
+}: {
+  checked: Checked;
+  title?: string;
+  complete?: boolean;
+}) {
   const { rejects, rejected, read, files } = checked;
   return (
     <>
-      <h3>{title ?? `${count(rejected)} of ${counted(read, "row")} would be rejected`}</h3>
+      <h3>{title ?? `${ofChecked(rejected, read, complete)} would be rejected`}</h3>
       <div class="table-box rejected-rows" tabIndex={0} role="region" aria-label="Rejected rows">
         <table class="table stacks">
           <thead>

@@ -555,6 +555,7 @@ function Outcome({ slug, config, place, calm, made, files, ratio, onRatio }: Out
   const [now, checked, blank] = [before, after, blanks].map((one) => checkedOf(samples, one.previews));
   if (after.error) return <Failed title="No preview" error={after.error} onRetry={after.retry} />;
   if (!checked || !now || after.stale) return <p class="secondary">Reading the files with this column</p>;
+  const isWhole = after.whole && files.complete;
   const ofColumn = checked.rejects.filter((one) => one.column === made.name);
   const shown = [...ofColumn, ...checked.rejects.filter((one) => one.column !== made.name)].slice(0, REJECTS_SHOWN);
   const emptied = (blank?.rejects ?? []).filter((one) => one.column === made.name && one.reason !== "null_not_allowed");
@@ -564,17 +565,17 @@ function Outcome({ slug, config, place, calm, made, files, ratio, onRatio }: Out
     <div class="stack" aria-live="polite">
       {checked.failure !== undefined && <WouldFail failure={checked.failure} />}
       {checked.failure === undefined && checked.rejected === 0 && emptied.length === 0 && (
-        <p class="secondary">{readable(checked, after.whole && files.complete)}</p>
+        <p class="secondary">{readable(checked, isWhole)}</p>
       )}
       {blank && emptied.length > 0 && (
         <RejectedRows
-          title={`${counted(emptied.length, "value")} in ${counted(blank.read, "row")} can’t be read and would be left empty`}
+          title={`${counted(emptied.length, "value")} in ${counted(blank.read, isWhole ? "row" : "checked row")} can’t be read and would be left empty`}
           checked={{ ...blank, rejects: emptied.slice(0, REJECTS_SHOWN), rejected: emptied.length }}
         />
       )}
       {checked.rejected > 0 && (
         <>
-          <RejectedRows checked={{ ...checked, rejects: shown }} />
+          <RejectedRows checked={{ ...checked, rejects: shown }} complete={isWhole} />
           <p class="secondary">
             {checked.rejected === now.rejected
               ? "As many are rejected now."

@@ -1,5 +1,4 @@
 /** What a run would make of files before they are uploaded, by samples of them. */
-import { withFileNames } from "../api/drafts";
 import { loadConfig, type StoredMapping } from "../api/config";
 import type { TableStatus } from "../api/types";
 import { Button } from "../components/button";
@@ -56,7 +55,6 @@ export async function checkUpload(
     const known = headersOfTable(mapping);
     const headers = previews.flatMap(({ header }) => header ?? []).filter((name) => name !== "");
     const added = [...new Set(headers)].filter((name) => !known.has(name.toLowerCase()));
-    if (checked?.failure !== undefined) checked.failure = withFileNames(checked.failure, samples, files[0]?.name ?? "");
     const complete = samples.length === files.length && samples.every(({ whole }) => whole);
     // Each piece of a large file is a sample.
     const firstRows = samples.flatMap(({ name }, at) => {
@@ -69,12 +67,20 @@ export async function checkUpload(
   });
 }
 
-function Rejects({ checked, fails, table }: { checked: Checked; fails: boolean; table: string }) {
+interface RejectsProps {
+  checked: Checked;
+  complete: boolean;
+  fails: boolean;
+  table: string;
+}
+
+function Rejects({ checked, complete, fails, table }: RejectsProps) {
   const { rejected, read, rejects, files } = checked;
   const shown = rejects.slice(0, REJECTS_SHOWN);
   return (
     <Note tone="warn">
-      {counted(rejected, "row")} of {count(read)} would be rejected
+      {counted(rejected, "row")} of {count(read)}
+      {complete ? "" : " checked"} would be rejected
       {fails
         ? `, more than allowed, so the run would fail and ${table} would stay as it is`
         : `, and not be in ${table}`}
@@ -136,6 +142,7 @@ export function UploadForecast({
       {checked.rejected > 0 && (
         <Rejects
           checked={checked}
+          complete={check.complete}
           fails={tooManyRejects(table, checked, false, check.allowed) !== undefined}
           table={table.name}
         />
