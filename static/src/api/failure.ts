@@ -43,11 +43,10 @@ export function failureOf(status: number, body: unknown, retryAfter?: string | n
 /** Problems of a refused config that a message has. */
 const PROBLEMS_MAX = 3;
 
-/** The message with the problems of the config. */
+/** The message with the first problems of the config. */
 export function withProblems({ message, problems }: ApiFailure): string {
   const words = problems.map((one) => String(one.message));
-  const more = words.length > PROBLEMS_MAX ? ["…"] : [];
-  return words.length === 0 ? message : `${message}: ${[...words.slice(0, PROBLEMS_MAX), ...more].join("; ")}`;
+  return words.length === 0 ? message : `${message}: ${words.slice(0, PROBLEMS_MAX).join("; ")}`;
 }
 
 /** Whether a part of the UI couldn't be loaded: the service is down, or has another version than the page. */

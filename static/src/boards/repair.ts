@@ -84,7 +84,6 @@ export function plainProblem(message: string): string {
 }
 
 const NO_FUNCTION = /no function matches .*?'(\w+)\(/i;
-const NO_COMPARISON = /cannot (?:compare|mix) values of type/i;
 
 /** Why a query would no longer work, in plain words; undefined for messages that aren't known. */
 export function brokenBy(message: string): string | undefined {
@@ -94,7 +93,6 @@ export function brokenBy(message: string): string | undefined {
   if (table !== undefined) return `it uses the table \`${table}\`, which is gone`;
   const call = NO_FUNCTION.exec(message)?.[1];
   if (call !== undefined) return `it uses \`${call}\`, which doesn't take the new type of the column`;
-  if (NO_COMPARISON.test(message)) return "it compares the column with values of its old type";
   return message.startsWith("panels or options use ") ? message : undefined;
 }
 

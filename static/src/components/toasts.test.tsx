@@ -19,7 +19,7 @@ it("a failure is told once, and no longer when another attempt has succeeded", a
   const problems = ["a", "b", "c", "d"].map((message) => ({ message, path: "" })) as never;
   const refused = new ApiFailure(422, "invalid_config", "the config has problems", { problems });
   expect(await shown(() => toast.failed("Couldn't upload the files", refused))).toEqual([
-    "Couldn't upload the files: the config has problems: a; b; c; …",
+    "Couldn't upload the files: the config has problems: a; b; c",
   ]);
   await shown(() => toast.resolved("Couldn't upload the files"));
   render(null, root);

@@ -81,7 +81,6 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
   if (broken(verdict) === 0) return <p class="secondary">No dashboards or saved queries break.</p>;
   return (
     <Note tone="warn">
-      These would stop working:
       <ul class="config-impact">
         {impact.dashboards.map(({ name, query, message, draft }) => {
           const known = titles[asked.findIndex((one) => one.name === name)]?.data;
