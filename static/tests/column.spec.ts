@@ -124,7 +124,7 @@ test("a column without empty cells, an invalid format and a broken dashboard's q
   await expect(dialog.getByText(/replace the old name/)).toBeVisible();
   await expect(dialog.getByRole("link", { name: "Prices" })).toHaveAttribute("href", new RegExp(`saved=${id}`));
   await page.keyboard.press("Escape");
-  await expect(page.getByText("the column price")).toBeVisible();
+  await expect(page.getByText("the column price", { exact: true })).toBeVisible();
   await page.getByRole("button", { name: "Discard" }).click();
 
   await page.getByRole("button", { name: "Edit column day" }).click();
