@@ -23,7 +23,7 @@ test("a new column of the CSVs is added without editing the config", async ({ pa
   await page.goto("/p/adapt-column/data/sales");
   await expect(page.getByText("sales: the files have a new column, channel.")).toBeVisible(SLOW);
   await page.getByRole("button", { name: "Add column…" }).click();
-  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  const dialog = page.getByRole("dialog", { name: "Add channel to sales" });
   await expect(dialog.getByLabel("Add column channel (text)")).toBeChecked(SLOW);
   await expect(dialog.getByText("All 2 rows can be read.")).toBeVisible(SLOW);
   await expectAccessible(page);
@@ -174,4 +174,36 @@ test("a file with another date format is read without harm to the others", async
     [1, "2024-05-28"],
     [2, "2024-05-03"],
   ]);
+});
+
+test("a fix says which dashboards it would break, and an invalid one isn't offered", async ({ page, api }) => {
+  const dated = [...columns, { name: "day", type: "date" }];
+  const { mappings, ...rest } = config(dated);
+  await api.pipeline("adapt-impact", config(dated), { "sales/may.csv": "id,price,day\n1,5,2024-05-01\n" });
+  const sql = "SELECT date_trunc('month', day) AS month, sum(price) AS total FROM sales GROUP BY 1";
+  await api.put(
+    "/api/p/adapt-impact/dashboards/board",
+    `version: 2\ntitle: Revenue 2026\nqueries:\n  q:\n    sql: ${sql}\npanels:\n  - id: t\n    type: table\n    title: Total amount\n    query: q\n`,
+    "application/yaml",
+  );
+  await api.upload("pipelines/adapt-impact/sales/june.csv", "id,price,day\n2,6,soon\n3,7,2024-06-01\n");
+  await api.run("adapt-impact");
+  await page.goto("/p/adapt-impact/data/sales");
+  await page.locator(".state-notice").getByRole("button", { name: "Fix…" }).click(SLOW);
+  const dialog = page.getByRole("dialog", { name: "Adapt sales to its files" });
+  await dialog.getByLabel("Read day as text").check(SLOW);
+  await expect(dialog.getByText(/^1 of 2 rows can't be read: soon isn't a date/)).toBeVisible();
+  await expect(dialog.getByText(/Total amount: it uses date_trunc, which doesn't take the new type/)).toBeVisible(SLOW);
+  await expect(dialog.getByRole("link", { name: "Revenue 2026" })).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Save and run" })).toBeEnabled(SLOW);
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+
+  // Partitions by month need dates.
+  const monthly = { ...mappings[0], partition_by: [{ column: "day", transform: "month" }] };
+  await api.put("/api/p/adapt-impact/config", { ...rest, mappings: [monthly] });
+  await page.locator(".state-notice").getByRole("button", { name: "Fix…" }).click(SLOW);
+  await dialog.getByLabel("Read day as text").check(SLOW);
+  await expect(dialog.getByText(/partitioning by month requires/)).toBeVisible(SLOW);
+  await expect(dialog.getByRole("button", { name: "Save and run" })).toBeDisabled();
 });

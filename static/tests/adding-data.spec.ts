@@ -618,3 +618,29 @@ test("a corrected version of a file replaces it or is added, as chosen", async (
   await other.getByRole("button", { name: "Upload" }).click();
   await expect.poll(() => rowsOf(page, "in-versions", "orders"), SLOW).toBe(92);
 });
+
+test("a file for a table that it doesn't fit is called by its name, and the table that has its columns is named", async ({
+  page,
+  api,
+}) => {
+  const table = (name: string, names: string[]) => ({
+    table: name,
+    files: [`${name}/*.csv`],
+    columns: names.map((one) => ({ name: one, type: "string" })),
+  });
+  const mappings = [table("sales", ["region", "amount"]), table("targets", ["region", "quarter"])];
+  await api.pipeline(
+    "in-unfit",
+    { version: 1, auto_run: false, mappings },
+    {
+      "sales/a.csv": "region,amount\nWest,1\n",
+      "targets/a.csv": "region,quarter\nWest,Q1\n",
+    },
+  );
+  await page.goto("/p/in-unfit");
+  await drop(page, { "july (1).csv": "region,amount\nEast,2\n" });
+  const upload = page.getByRole("dialog", { name: "Add july (1).csv" });
+  await upload.getByLabel("Table").selectOption("targets", SLOW);
+  await expect(upload).toContainText("A run would fail: july (1).csv does not fit table targets", SLOW);
+  await expect(upload).toContainText("Its columns are those of sales.", SLOW);
+});

@@ -120,11 +120,11 @@ test("a column without empty cells, an invalid format and a broken dashboard's q
   await expect(dialog.getByLabel("Name")).toHaveAttribute("aria-invalid");
   await expect(dialog.getByRole("button", { name: "Save", exact: true })).toBeDisabled();
   await dialog.getByLabel("Name").fill("amount");
-  await expect(dialog.getByText(/Dashboard board.*query q/)).toBeVisible(SLOW);
+  await expect(dialog.getByText(/Dashboard Board, query q: it uses the column price, which is gone/)).toBeVisible(SLOW);
   await expect(dialog.getByText(/replace the old name/)).toBeVisible();
   await expect(dialog.getByRole("link", { name: "Prices" })).toHaveAttribute("href", new RegExp(`saved=${id}`));
   await page.keyboard.press("Escape");
-  await expect(page.getByText("the column price")).toBeVisible();
+  await expect(page.getByText("the column price", { exact: true })).toBeVisible();
   await page.getByRole("button", { name: "Discard" }).click();
 
   await page.getByRole("button", { name: "Edit column day" }).click();

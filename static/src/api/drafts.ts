@@ -15,7 +15,7 @@ export function newDraft(): string {
 }
 
 /** Key of a sample in a message, also relative to its prefix. */
-const SAMPLE = /`(?:pipelines\/draft-[0-9a-f]{16}\/[^`]*|\.[^`/]+\.[^`/.]+)`/g;
+const SAMPLE = /`(?:pipelines\/draft-[0-9a-f]{16}\/[^`]*|\.\d+(?:-\w+)?\/[^`]+)`/g;
 
 /** A message about samples with the names of the files they were taken from; `name`: the file of an unknown sample. */
 export const withFileNames = (

@@ -40,6 +40,15 @@ export function failureOf(status: number, body: unknown, retryAfter?: string | n
   return new ApiFailure(status, "unknown", `the service returned ${String(status)} without a message`, wait);
 }
 
+/** Problems of a refused config that a message has. */
+const PROBLEMS_MAX = 3;
+
+/** The message with the first problems of the config. */
+export function withProblems({ message, problems }: ApiFailure): string {
+  const words = problems.map((one) => String(one.message));
+  return words.length === 0 ? message : `${message}: ${words.slice(0, PROBLEMS_MAX).join("; ")}`;
+}
+
 /** Whether a part of the UI couldn't be loaded: the service is down, or has another version than the page. */
 export const isNotLoaded = (error: unknown): boolean => error instanceof Error && NOT_LOADED.test(error.message);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DashboardProblem } from "../api/types";
-import { plainProblem, repaired, repairOf, wasRenamed } from "./repair";
+import { brokenBy, plainProblem, repaired, repairOf, wasRenamed } from "./repair";
 
 const MESSAGE = 'referenced column "amount" not found in FROM clause!; Candidate bindings: "day", "amount_eur"';
 
@@ -39,6 +39,20 @@ it.each([
   ['Table with name sale does not exist! Did you mean "sales"?', "The table `sale` doesn't exist"],
   ["panels use `y`, which the query doesn't return", "panels use `y`, which the query doesn't return"],
 ])("%j is reworded", (message, expected) => expect(plainProblem(message)).toBe(expected));
+
+it.each([
+  [MESSAGE, "it uses the column `amount`, which is gone"],
+  ['Table with name sale does not exist! Did you mean "sales"?', "it uses the table `sale`, which is gone"],
+  [
+    "No function matches the given name and argument types 'date_trunc(STRING_LITERAL, VARCHAR)'. You might need",
+    "it uses `date_trunc`, which doesn't take the new type of the column",
+  ],
+  [
+    "panels or options use `y`, which the query would no longer return",
+    "panels or options use `y`, which the query would no longer return",
+  ],
+  ["out of memory", undefined],
+])("%j breaks a query, and is said in plain words", (message, expected) => expect(brokenBy(message)).toBe(expected));
 
 describe("a proposed repair", () => {
   const problem = (line: number, column: number, message = MESSAGE) => ({ message, line, column }) as DashboardProblem;

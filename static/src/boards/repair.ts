@@ -83,6 +83,19 @@ export function plainProblem(message: string): string {
   return message;
 }
 
+const NO_FUNCTION = /no function matches .*?'(\w+)\(/i;
+
+/** Why a query would no longer work, in plain words; undefined for messages that aren't known. */
+export function brokenBy(message: string): string | undefined {
+  const column = first(NO_COLUMN, message);
+  if (column !== undefined) return `it uses the column \`${column}\`, which is gone`;
+  const table = first(NO_TABLE, message);
+  if (table !== undefined) return `it uses the table \`${table}\`, which is gone`;
+  const call = NO_FUNCTION.exec(message)?.[1];
+  if (call !== undefined) return `it uses \`${call}\`, which doesn't take the new type of the column`;
+  return message.startsWith("panels or options use ") ? message : undefined;
+}
+
 /** Index of a line and column, both from 1; columns are characters. */
 function indexOf(text: string, line: number, column: number): number {
   const lines = text.split("\n");

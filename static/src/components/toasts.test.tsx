@@ -1,6 +1,7 @@
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, expect, it, vi } from "vitest";
+import { ApiFailure } from "../api/failure";
 import { toast, Toasts } from "./toasts";
 
 it("a failure is told once, and no longer when another attempt has succeeded", async () => {
@@ -15,6 +16,12 @@ it("a failure is told once, and no longer when another attempt has succeeded", a
     "Couldn't create the dashboard: it is busy",
   ]);
   expect(await shown(() => toast.resolved("Couldn't create the dashboard"))).toEqual([]);
+  const problems = ["a", "b", "c", "d"].map((message) => ({ message, path: "" })) as never;
+  const refused = new ApiFailure(422, "invalid_config", "the config has problems", { problems });
+  expect(await shown(() => toast.failed("Couldn't upload the files", refused))).toEqual([
+    "Couldn't upload the files: the config has problems: a; b; c",
+  ]);
+  await shown(() => toast.resolved("Couldn't upload the files"));
   render(null, root);
 });
 

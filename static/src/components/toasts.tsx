@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { X } from "lucide-preact";
 import { useEffect, useRef } from "preact/hooks";
-import { asFailure } from "../api/failure";
+import { asFailure, withProblems } from "../api/failure";
 import { IconButton } from "./button";
 import { MessageText } from "./message-text";
 import "./toasts.css";
@@ -59,7 +59,9 @@ export const toast = {
   /** `what` failed: "Couldn't delete the file". Replaces what was said about an earlier attempt. */
   failed: (what: string, error: unknown) => {
     toast.resolved(what);
-    const { code, message } = asFailure(error);
+    const failure = asFailure(error);
+    const { code } = failure;
+    const message = withProblems(failure);
     const action = code === "outdated" && { action: { label: "Reload", run: () => location.reload() } };
     show({ tone: "bad", text: `${what}: ${message}`, ...action });
   },

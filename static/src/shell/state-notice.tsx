@@ -215,7 +215,7 @@ function AddColumns(props: { slug: string; table: string; names: string[]; onClo
   const files = [...new Set(sources.filter(({ archived }) => !archived).map(({ key }) => key))];
   if (error || found.some((one) => one.isPending) || files.length === 0)
     return (
-      <Dialog title={`Adapt ${table} to its files`} onClose={onClose}>
+      <Dialog title={`Add ${names.join(", ")} to ${table}`} onClose={onClose}>
         {error ? (
           <Failed title="Couldn't find the files of the columns" error={error} />
         ) : found.some((one) => one.isPending) ? (

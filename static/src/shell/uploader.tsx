@@ -183,6 +183,16 @@ function UploadDialog({ request, onClose }: Props) {
     staleTime: Infinity,
     gcTime: 0,
   });
+  // Another table may have the columns of files that this one doesn't fit.
+  const isUnfit = (unfit.data?.foreign.length ?? 0) > 0 || typeof check.data?.checked.failure === "string";
+  const fits = useQuery({
+    queryKey: ["lake", "fits", chosen, batch],
+    queryFn: () => tablesByHeader(chosen, files),
+    enabled: target !== undefined && isUnfit && tables.length > 1,
+    staleTime: 0,
+    gcTime: 0,
+  });
+  const [fit, ...otherFits] = new Set(isUnfit ? fits.data?.values() : []);
   const { data: known } = useQuery({ ...tablesQuery(chosen), enabled: target !== undefined });
   const stores = known?.tables.find((one) => one.name === target?.name);
   const ignored = stores?.extra_columns ?? [];
@@ -268,6 +278,7 @@ function UploadDialog({ request, onClose }: Props) {
         files={read}
         placeOf={placeOf}
         given={withFormats}
+        replaced={check.data?.replaced ?? { rows: 0, rows_rejected: 0 }}
         onClose={() => setFixing(false)}
         onFixed={(found) => {
           setFix(found);
@@ -399,6 +410,11 @@ function UploadDialog({ request, onClose }: Props) {
                   ))}
                 </ul>
               )}
+            </Note>
+          )}
+          {fit !== undefined && otherFits.length === 0 && fit !== target.name && (
+            <Note>
+              {files.length === 1 ? "Its columns are" : "Their columns are"} those of {fit}.
             </Note>
           )}
           {fix && (

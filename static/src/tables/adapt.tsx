@@ -12,6 +12,7 @@ import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
+import { withRemedy } from "../format/remedies";
 import { useFailedFiles } from "../runs/failed-files";
 import { inferSamples, withSamples, type Staged } from "../uploads/staging";
 import {
@@ -25,11 +26,12 @@ import {
   type MappingChange,
   type MisfitFile,
 } from "./changes";
-import { checkedOf, readable, RejectedRows, WouldFail, type Checked } from "./checked";
+import { checkedOf, ofChecked, readable, rejectedIn, RejectedRows, WouldFail } from "./checked";
+import { broken, ConfigProblems, ImpactList, useConfigCheck } from "./impact";
 import { withKeys } from "./own-format";
 import { previewOf, previewOfSample } from "./preview";
 import { RejectsField } from "./rejects";
-import type { Fix } from "./upload-check";
+import { rowsWithout, type Fix, type RowCounts } from "./upload-check";
 
 /** Files that are checked. */
 const FILES_MAX = 8;
@@ -77,7 +79,9 @@ export function AdaptDialog({ job, ...props }: Props) {
   );
 }
 
-const titleOf = (table: string): string => `Adapt ${table} to its files`;
+/** `columns`: to be added. */
+export const titleOf = (table: string, columns: readonly string[] = []): string =>
+  columns.length > 0 ? `Add ${columns.join(", ")} to ${table}` : `Adapt ${table} to its files`;
 
 interface UploadProps {
   slug: string;
@@ -87,6 +91,8 @@ interface UploadProps {
   placeOf: (name: string) => string;
   /** The mapping with the changes that the upload makes anyway. */
   given: (mapping: StoredMapping) => StoredMapping;
+  /** Rows of the table's files that the upload replaces. */
+  replaced: RowCounts;
   onClose: () => void;
   onFixed: (fix: Fix) => void;
 }
@@ -125,7 +131,7 @@ export function AdaptToUpload({ files, placeOf, ...props }: UploadProps) {
 const inPipeline = (slug: string, key: string): string => key.slice(`pipelines/${slug}/`.length);
 
 type ComparedProps = Omit<Props, "job" | "onSaved"> &
-  Partial<Pick<Props, "onSaved"> & Pick<UploadProps, "given" | "onFixed">> & {
+  Partial<Pick<Props, "onSaved"> & Pick<UploadProps, "given" | "replaced" | "onFixed">> & {
     /** Samples by the keys of their files, if these aren't uploaded yet. */
     samples?: ReadonlyMap<string, Staged>;
   };
@@ -163,7 +169,7 @@ function ComparedFiles(props: ComparedProps) {
   });
   const mapping = config.data?.config.mappings?.find((one) => one.table === table);
   const tables = useQuery(tablesQuery(slug));
-  const title = titleOf(table);
+  const title = titleOf(table, columns);
   // Files that can't be read at all can still be left out.
   const isUnreadable = inferred.error !== null && asFailure(inferred.error).status === 422;
   const error = config.error ?? (isUnreadable ? undefined : inferred.error);
@@ -232,12 +238,12 @@ export function misfitsOf(
   previews: readonly (Previewed | undefined)[],
 ): MisfitFile[] {
   return keys.flatMap((key, at) => {
-    const { failure, counts } = previews[at] ?? {};
+    const { failure, counts, whole = false } = previews[at] ?? {};
     const rejected = counts?.rows_rejected ?? 0;
     if (!failure && rejected === 0) return [];
     const why = failure
       ? `a run would fail: ${failure.message}`
-      : `${count(rejected)} of ${counted(counts?.rows_read ?? 0, "row")} would be rejected`;
+      : `${ofChecked(rejected, counts?.rows_read ?? 0, whole)} would be rejected`;
     return [{ file: inPipeline(slug, key), why }];
   });
 }
@@ -292,8 +298,13 @@ function Comparison(props: ComparisonProps) {
   const harmed = others.filter((_, at) => isWorse(othersNow.previews[at], othersAfter.previews[at]));
   const rowsOut = out.reduce((sum, key) => sum + (before.previews[keys.indexOf(key)]?.counts?.rows_read ?? 0), 0);
   const noneLeft = out.length >= filesOfTable;
-  const problem = after.previews.flatMap((one) => one?.problems ?? [])[0];
-  const tooMany = checked && stored && tooManyRejects(stored, checked, columns.length > 0, { ...allowed, ratio });
+  // The previews have one table only, and formats of the checked files.
+  const check = useConfigCheck(slug, JSON.stringify(config), isChanged);
+  const verdict = isChanged ? check.data : undefined;
+  const problems = verdict?.problems ?? [];
+  const isValid = verdict?.ok === true && !check.isPlaceholderData;
+  const kept = stored && rowsWithout(stored, props.replaced);
+  const tooMany = checked && kept && tooManyRejects(kept, checked, columns.length > 0, { ...allowed, ratio });
   const error = before.error ?? after.error;
 
   const save = async () => {
@@ -326,7 +337,7 @@ function Comparison(props: ComparisonProps) {
           <Button
             variant="primary"
             busy={saving}
-            disabled={!isChanged || !checked || problem !== undefined || noneLeft}
+            disabled={!isValid || !checked || noneLeft}
             onClick={() => void save()}
           >
             {samples ? "Apply" : "Save and run"}
@@ -367,7 +378,9 @@ function Comparison(props: ComparisonProps) {
           />
         )}
         <div class="stack" aria-live="polite">
-          {problem && <Note tone="bad">{problem.message}</Note>}
+          <ConfigProblems problems={problems} />
+          {isChanged && check.error && <Note tone="bad">Couldn’t validate the config: {withRemedy(check.error)}</Note>}
+          {(broken(verdict) > 0 || (isValid && verdict.impact_unknown)) && <ImpactList slug={slug} verdict={verdict} />}
           {changes && !checked && !error && <p class="secondary">Reading the files with these changes</p>}
           {checked?.failure !== undefined && <WouldFail failure={checked.failure} />}
           {out.length > 0 && (
@@ -377,9 +390,11 @@ function Comparison(props: ComparisonProps) {
                 : leftOutText(out.map(nameOf), rowsOut, filesOfTable - out.length)}
             </Note>
           )}
-          {read.length > 0 && checked && checked.failure === undefined && checked.rejected === 0 && !problem && (
-            <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>
-          )}
+          {read.length > 0 &&
+            checked &&
+            checked.failure === undefined &&
+            checked.rejected === 0 &&
+            problems.length === 0 && <p class="secondary">{readable(checked, after.whole && unlisted === 0)}</p>}
           {checked && now && checked.rejected > now.rejected && (
             <Note tone="bad">
               With these changes, {counted(checked.rejected, "row")} would be rejected instead of {count(now.rejected)}.
@@ -400,7 +415,7 @@ function Comparison(props: ComparisonProps) {
           {checked && checked.rejected > 0 && (
             <RejectedRows
               checked={checked}
-              title={`In ${read.map(nameOf).join(", ")}, ${count(checked.rejected)} of ${counted(checked.read, after.whole ? "row" : "checked row")} would be rejected`}
+              title={`In ${read.map(nameOf).join(", ")}, ${ofChecked(checked.rejected, checked.read, after.whole)} would be rejected`}
             />
           )}
         </div>
@@ -418,21 +433,6 @@ export const spread = (keys: readonly string[]): string[] => [
 function isWorse(before: Previewed | undefined, after: Previewed | undefined): boolean {
   if (!before || !after || before.failure) return false;
   return Boolean(after.failure) || (after.counts?.rows_rejected ?? 0) > (before.counts?.rows_rejected ?? 0);
-}
-
-/** Counts rejects by column, and records that aren't rows. */
-function rejectedIn({ rejects }: Checked): [ReadonlyMap<string, { count: number; nulls: boolean }>, number] {
-  const columns = new Map<string, { count: number; nulls: boolean }>();
-  let refused = 0;
-  for (const { column, reason } of rejects) {
-    if (column === null) refused += 1;
-    else {
-      const before = columns.get(column);
-      const nulls = reason === "null_not_allowed" || (before?.nulls ?? false);
-      columns.set(column, { count: (before?.count ?? 0) + 1, nulls });
-    }
-  }
-  return [columns, refused];
 }
 
 interface Previews {

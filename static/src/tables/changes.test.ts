@@ -123,6 +123,35 @@ describe("changes of a mapping", () => {
     });
   });
 
+  it("leave no members that text doesn't have, also where other files write the column differently", () => {
+    const format = { thousands: ",", currency: ["$"] };
+    const given = {
+      ...mapping,
+      columns: [{ name: "n", from: "N", type: "int64", number_format: format }],
+      variants: [
+        { files: ["a.csv"], columns: [{ name: "n", from: "N", number_format: format }] },
+        { files: ["b.csv"] },
+      ],
+    };
+    const why = "1 of 4 rows can't be read: `12 pieces` isn't a whole number";
+    const found = column("n", "string", {
+      evidence: { ...column("n", "string").evidence, why: "no other type matches its values" },
+    });
+    const [change] = changesFor(
+      given,
+      inferred([found]),
+      new Map([["n", { count: 1, nulls: false, why }]]),
+      0,
+      asked(),
+    );
+    expect(change).toMatchObject({ label: "Read n as text", why: `${why}; the config reads whole number` });
+    expect(change?.apply(given)).toMatchObject({
+      columns: [{ name: "n", from: "N", type: "string" }],
+      variants: [{ files: ["a.csv"], columns: [{ name: "n", from: "N" }] }, { files: ["b.csv"] }],
+    });
+    expect(JSON.stringify(change?.apply(given))).not.toContain("number_format");
+  });
+
   it("don't take away what other files need, where nothing more would be read", () => {
     const rejected = new Map([["n", { count: 1, nulls: false }]]);
     const format = { decimal: null, thousands: null, currency: [], percent: false, negative: "minus" } as const;

@@ -33,8 +33,8 @@ export interface StoredColumn {
   [member: string]: unknown;
 }
 
-/** Values that the mapping rejects now, by column. */
-export type RejectedByColumn = ReadonlyMap<string, { count: number; nulls: boolean }>;
+/** Values that the mapping rejects now, by column. `why`: of the first that can't be read. */
+export type RejectedByColumn = ReadonlyMap<string, { count: number; nulls: boolean; why?: string | undefined }>;
 
 export const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
@@ -118,11 +118,34 @@ function withOwnNumbers(reading: StoredColumn, { type, number_format: own }: Sto
 
 export const READING = ["type", "formats", "number_format", "timezone"];
 
-function withColumn(mapping: StoredMapping, name: string, change: (column: StoredColumn) => StoredColumn) {
+/** Whether a column of a type has the member. */
+export function suits(member: string, type: unknown): boolean {
+  if (member === "formats") return isTemporal(type);
+  if (member === "number_format") return isNumber(String(type));
+  return member !== "timezone" || type === "timestamptz";
+}
+
+function withColumn<T extends StoredMapping>(
+  mapping: T,
+  name: string,
+  change: (column: StoredColumn) => StoredColumn,
+): T {
   const columns = list(mapping.columns).map((one) =>
     typeof one === "object" && one !== null && (one as StoredColumn).name === name ? change(one as StoredColumn) : one,
   );
   return { ...mapping, columns };
+}
+
+/** The mapping without the members that a column of the type doesn't have, also in its variants. */
+function withSuited(mapping: StoredMapping, name: string, type: unknown): StoredMapping {
+  const suited = (column: StoredColumn): StoredColumn =>
+    Object.fromEntries(Object.entries(column).filter(([member]) => suits(member, type)));
+  const made = withColumn(mapping, name, suited);
+  if (!Array.isArray(mapping.variants)) return made;
+  const variants = (mapping.variants as StoredMapping[]).map((one) =>
+    Array.isArray(one.columns) ? withColumn(one, name, suited) : one,
+  );
+  return { ...made, variants };
 }
 
 const withoutNullable = (column: StoredColumn): StoredColumn =>
@@ -258,6 +281,9 @@ const mixedCurrencies = (column: StoredColumn, others: readonly unknown[]): stri
   return `the table's amounts are in ${own.join(" or ")}, and the sign isn't stored: 5 ${others.map(String).join(" and 5 ")} would be added to 5 ${own.join("")} as 10`;
 };
 
+/** The service's reason for text; most of the values may still be of the column's type. */
+const NO_TYPE = "no other type matches its values";
+
 /** Other readings of columns whose values are rejected. */
 function readings(mapping: StoredMapping, inferred: Inferred, rejected: RejectedByColumn): MappingChange[] {
   const changes: MappingChange[] = [];
@@ -277,7 +303,8 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
     const same = column.type === found.type;
     const isNew = (member: string) => !isSame(reading[member], column[member]);
     const others = otherCurrencies(column, found);
-    const own = same ? found.evidence.why : `${found.evidence.why}; the config reads ${typeWords(text(column.type))}`;
+    const shown = found.evidence.why === NO_TYPE && trouble.why !== undefined ? trouble.why : found.evidence.why;
+    const own = same ? shown : `${shown}; the config reads ${typeWords(text(column.type))}`;
     if (Object.keys(reading).some(isNew))
       changes.push({
         id: `reading ${name}`,
@@ -285,11 +312,13 @@ function readings(mapping: StoredMapping, inferred: Inferred, rejected: Rejected
         why: [own, ...(others.length > 0 ? [mixedCurrencies(column, others)] : [])].join("; "),
         // Text accepts any value, including mistakes.
         proposed: found.type !== "string" && others.length === 0,
-        apply: (given) =>
-          withColumn(given, name, (one) => ({
+        apply: (given) => {
+          const read = withColumn(given, name, (one) => ({
             ...Object.fromEntries(Object.entries(one).filter(([member]) => same || !READING.includes(member))),
             ...reading,
-          })),
+          }));
+          return withSuited(read, name, found.type);
+        },
       });
     if (column.nullable === false && trouble.nulls)
       changes.push({

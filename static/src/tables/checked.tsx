@@ -1,9 +1,11 @@
 /** Predicts a run's outcome for files from their previews. */
+import { withFileNames } from "../api/drafts";
 import type { Previewed } from "../api/types";
 import { MessageText } from "../components/message-text";
 import { Note } from "../components/states";
 import { count, counted } from "../format/number";
 import { rejectWords } from "../format/reject";
+import type { RejectedByColumn } from "./changes";
 
 export type Reject = NonNullable<Previewed["rejects"]>[number];
 
@@ -30,12 +32,42 @@ export function checkedOf(
     if (!previewed) return undefined;
     names.add(name);
     const { failure, counts, rejects } = previewed;
-    if (failure) checked.failure ??= `${name}: ${failure.message}${failure.detail ? ` (${failure.detail})` : ""}`;
+    if (failure) {
+      const message = withFileNames(failure.message, [], name);
+      const place = message.includes(`\`${name}\``) ? "" : `${name}: `;
+      checked.failure ??= `${place}${message}${failure.detail ? ` (${failure.detail})` : ""}`;
+    }
     checked.read += counts?.rows_read ?? 0;
     checked.rejected += counts?.rows_rejected ?? 0;
     for (const reject of rejects ?? []) checked.rejects.push({ ...reject, file: name, piece: piece !== undefined });
   }
   return { ...checked, files: names.size };
+}
+
+/** Counts rejects by column, and records that aren't rows. */
+export function rejectedIn({ rejects, rejected, read }: Checked): [RejectedByColumn, number] {
+  const columns = new Map<string, { count: number; nulls: boolean; unread: Checked["rejects"] }>();
+  let refused = 0;
+  for (const reject of rejects) {
+    const { column } = reject;
+    if (column === null) refused += 1;
+    else {
+      const { count: before, nulls, unread } = columns.get(column) ?? { count: 0, nulls: false, unread: [] };
+      const isNull = reject.reason === "null_not_allowed";
+      columns.set(column, {
+        count: before + 1,
+        nulls: nulls || isNull,
+        unread: isNull ? unread : [...unread, reject],
+      });
+    }
+  }
+  const whyOf = ([first, ...more]: Checked["rejects"]) => {
+    if (!first) return undefined;
+    // Not all rejects may be listed.
+    const share = rejects.length < rejected ? "some rows" : `${count(more.length + 1)} of ${counted(read, "row")}`;
+    return `${share} can't be read${more.length > 0 ? ", the first because" : ":"} ${rejectWords(first).replace(/\.$/, "")}`;
+  };
+  return [new Map([...columns].map(([name, one]) => [name, { ...one, why: whyOf(one.unread) }])), refused];
 }
 
 /** The text for a table without rejected rows. */
@@ -55,12 +87,24 @@ export function WouldFail({ failure, tone = "bad" }: { failure: string; tone?: "
   );
 }
 
-/** Rejected rows with their reasons. `title`: of rows that aren't rejected. */
-export function RejectedRows({ checked, title }: { checked: Checked; title?: string }) {
+/** `2 of 259 checked rows`. `complete`: these are all rows. */
+export const ofChecked = (some: number, read: number, complete: boolean): string =>
+  `${count(some)} of ${counted(read, complete ? "row" : "checked row")}`;
+
+/** Rejected rows with their reasons. `title`: of rows that aren't rejected; `complete`: every row was checked. */
+export function RejectedRows({
+  checked,
+  title,
+  complete = true,
+}: {
+  checked: Checked;
+  title?: string;
+  complete?: boolean;
+}) {
   const { rejects, rejected, read, files } = checked;
   return (
     <>
-      <h3>{title ?? `${count(rejected)} of ${counted(read, "row")} would be rejected`}</h3>
+      <h3>{title ?? `${ofChecked(rejected, read, complete)} would be rejected`}</h3>
       <div class="table-box rejected-rows" tabIndex={0} role="region" aria-label="Rejected rows">
         <table class="table stacks">
           <thead>

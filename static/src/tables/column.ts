@@ -2,17 +2,7 @@
 import { spanOf, type StoredConfig, type StoredMapping } from "../api/config";
 import type { ColumnProposal, Inferred } from "../api/types";
 import { formatted } from "../format/json";
-import {
-  allowingRejects,
-  headerOf,
-  headersOf,
-  isNumber,
-  isRead,
-  isSame,
-  isTemporal,
-  list,
-  type StoredColumn,
-} from "./changes";
+import { allowingRejects, headerOf, headersOf, isRead, isSame, list, suits, type StoredColumn } from "./changes";
 import { isDialect, itemOf } from "./dialect";
 
 type Members = Record<string, unknown>;
@@ -59,13 +49,6 @@ export function placeOf(config: StoredConfig, table: string, name: string): Colu
 /** Index of the entry of a variant for a column; -1: the variant reads it as the table does. */
 export const entryOf = (variant: unknown, name: unknown): number =>
   isMembers(variant) ? list(variant.columns).findIndex((one) => isMembers(one) && one.name === name) : -1;
-
-/** Whether a column of a type has the member. */
-export function suits(member: string, type: unknown): boolean {
-  if (member === "formats") return isTemporal(type);
-  if (member === "number_format") return isNumber(String(type));
-  return member !== "timezone" || type === "timestamptz";
-}
 
 const DEFAULTS: Members = { formats: [], number_format: {}, nullable: true, on_error: "reject" };
 

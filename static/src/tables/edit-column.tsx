@@ -1,9 +1,9 @@
 /** Changes one column of a table: its type, formats and nulls, with the effect on the files before it is saved. */
-import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask } from "../api/client";
-import { checkConfig, loadConfig, saveText, type StoredConfig } from "../api/config";
+import { loadConfig, saveText, type StoredConfig } from "../api/config";
 import { asFailure, type ApiFailure } from "../api/failure";
 import { lineageQuery, statusQuery } from "../api/queries";
 import { COLUMN_TYPES } from "../api/rules";
@@ -13,7 +13,6 @@ import { routes } from "../browser/routes";
 import { Button } from "../components/button";
 import { Dialog } from "../components/dialog";
 import { Checkbox, SelectField, TextField } from "../components/field";
-import { MessageText } from "../components/message-text";
 import { Failed, Note, Skeleton } from "../components/states";
 import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
@@ -30,6 +29,7 @@ import {
   numberFormatOf,
   READING,
   rejectsAllowed,
+  suits,
   tooManyRejects,
   typeLine,
   isRead,
@@ -42,13 +42,12 @@ import {
   NO_EDIT,
   placeOf,
   proposalOf,
-  suits,
   type ColumnEdit,
   type ColumnPlace,
 } from "./column";
 import { isDialect, itemOf } from "./dialect";
 import { Examples, numberExample, ReadingFields } from "./column-reading";
-import { broken, ImpactList } from "./impact";
+import { broken, ConfigProblems, ImpactList, useConfigCheck } from "./impact";
 import { RejectsField } from "./rejects";
 import "./column.css";
 
@@ -199,14 +198,7 @@ function ColumnForm(props: FormProps) {
   const isChanged = edited !== text;
   const type = String(made.type);
   const calm = useDebounced(edited);
-  const check = useQuery({
-    queryKey: ["column", slug, "check", calm],
-    queryFn: ({ signal }) => checkConfig(slug, calm, signal),
-    placeholderData: keepPreviousData,
-    gcTime: 10_000,
-    retry: false,
-    refetchOnWindowFocus: false,
-  });
+  const check = useConfigCheck(slug, calm);
   const problems = [...(check.data?.problems ?? []), ...((refusal?.problems ?? []) as unknown as ConfigProblem[])];
   const problemOf = (path: string) => (member: string) =>
     problems.find((one) => `${one.path}/`.startsWith(`${path}/${member}/`))?.message;
@@ -430,11 +422,7 @@ function ColumnForm(props: FormProps) {
       ) : (
         refusal && <Note tone="bad">The config wasn’t saved: {withRemedy(refusal)}</Note>
       )}
-      {others.map(({ path, message }) => (
-        <Note key={`${path} ${message}`} tone="bad">
-          <MessageText text={message} /> <code>{path}</code>
-        </Note>
-      ))}
+      <ConfigProblems problems={others} />
       {check.error && <Note tone="bad">Couldn’t validate the config: {withRemedy(check.error)}</Note>}
       <h3>Effect</h3>
       {isChanged && <p class="secondary">{nextRunText(place, after)}</p>}
@@ -567,6 +555,7 @@ function Outcome({ slug, config, place, calm, made, files, ratio, onRatio }: Out
   const [now, checked, blank] = [before, after, blanks].map((one) => checkedOf(samples, one.previews));
   if (after.error) return <Failed title="No preview" error={after.error} onRetry={after.retry} />;
   if (!checked || !now || after.stale) return <p class="secondary">Reading the files with this column</p>;
+  const isWhole = after.whole && files.complete;
   const ofColumn = checked.rejects.filter((one) => one.column === made.name);
   const shown = [...ofColumn, ...checked.rejects.filter((one) => one.column !== made.name)].slice(0, REJECTS_SHOWN);
   const emptied = (blank?.rejects ?? []).filter((one) => one.column === made.name && one.reason !== "null_not_allowed");
@@ -576,17 +565,17 @@ function Outcome({ slug, config, place, calm, made, files, ratio, onRatio }: Out
     <div class="stack" aria-live="polite">
       {checked.failure !== undefined && <WouldFail failure={checked.failure} />}
       {checked.failure === undefined && checked.rejected === 0 && emptied.length === 0 && (
-        <p class="secondary">{readable(checked, after.whole && files.complete)}</p>
+        <p class="secondary">{readable(checked, isWhole)}</p>
       )}
       {blank && emptied.length > 0 && (
         <RejectedRows
-          title={`${counted(emptied.length, "value")} in ${counted(blank.read, "row")} can’t be read and would be left empty`}
+          title={`${counted(emptied.length, "value")} in ${counted(blank.read, isWhole ? "row" : "checked row")} can’t be read and would be left empty`}
           checked={{ ...blank, rejects: emptied.slice(0, REJECTS_SHOWN), rejected: emptied.length }}
         />
       )}
       {checked.rejected > 0 && (
         <>
-          <RejectedRows checked={{ ...checked, rejects: shown }} />
+          <RejectedRows checked={{ ...checked, rejects: shown }} complete={isWhole} />
           <p class="secondary">
             {checked.rejected === now.rejected
               ? "As many are rejected now."

@@ -1,6 +1,5 @@
 /** What a run would make of files before they are uploaded, by samples of them. */
 import { api, ask } from "../api/client";
-import { withFileNames } from "../api/drafts";
 import { loadConfig, type StoredMapping } from "../api/config";
 import { asFailure } from "../api/failure";
 import type { TableStatus } from "../api/types";
@@ -20,7 +19,7 @@ const REJECTS_SHOWN = 3;
 /** Rows that are compared with those of the table. */
 const ROWS_COMPARED = 5;
 
-type RowCounts = Pick<TableStatus, "rows" | "rows_rejected">;
+export type RowCounts = Pick<TableStatus, "rows" | "rows_rejected">;
 
 export interface UploadCheck {
   checked: Checked;
@@ -66,7 +65,6 @@ export async function checkUpload(
     const known = headersOfTable(mapping);
     const headers = previews.flatMap(({ header }) => header ?? []).filter((name) => name !== "");
     const added = [...new Set(headers)].filter((name) => !known.has(name.toLowerCase()));
-    if (checked?.failure !== undefined) checked.failure = withFileNames(checked.failure, samples, files[0]?.name ?? "");
     const complete = samples.length === files.length && samples.every(({ whole }) => whole);
     // Each piece of a large file is a sample.
     const firstRows = samples.flatMap(({ name }, at) => {
@@ -79,6 +77,12 @@ export async function checkUpload(
     return checked && { checked, added, allowed: rejectsAllowed(mapping), replaced: gone, complete, firstRows };
   });
 }
+
+/** The rows of a table that stay when others go. */
+export const rowsWithout = (table: RowCounts, gone?: RowCounts): RowCounts => ({
+  rows: table.rows - (gone?.rows ?? 0),
+  rows_rejected: table.rows_rejected - (gone?.rows_rejected ?? 0),
+});
 
 /** Rows of sources of a table; a source that no run has read has none. */
 async function rowsOf(slug: string, table: string, keys: readonly string[]): Promise<RowCounts> {
@@ -101,12 +105,20 @@ async function rowsOf(slug: string, table: string, keys: readonly string[]): Pro
   };
 }
 
-function Rejects({ checked, fails, table }: { checked: Checked; fails: boolean; table: string }) {
+interface RejectsProps {
+  checked: Checked;
+  complete: boolean;
+  fails: boolean;
+  table: string;
+}
+
+function Rejects({ checked, complete, fails, table }: RejectsProps) {
   const { rejected, read, rejects, files } = checked;
   const shown = rejects.slice(0, REJECTS_SHOWN);
   return (
     <Note tone="warn">
-      {counted(rejected, "row")} of {count(read)} would be rejected
+      {counted(rejected, "row")} of {count(read)}
+      {complete ? "" : " checked"} would be rejected
       {fails
         ? `, more than allowed, so the run would fail and ${table} would stay as it is`
         : `, and not be in ${table}`}
@@ -144,7 +156,7 @@ export function UploadForecast({
   onFix: (() => void) | undefined;
 }) {
   const { checked, replaced } = check;
-  const kept = { rows: table.rows - replaced.rows, rows_rejected: table.rows_rejected - replaced.rows_rejected };
+  const kept = rowsWithout(table, replaced);
   const left = new Set(ignored.map((name) => name.toLowerCase()));
   const added = check.added.filter((name) => !left.has(name.toLowerCase()));
   return (
@@ -169,6 +181,7 @@ export function UploadForecast({
       {checked.rejected > 0 && (
         <Rejects
           checked={checked}
+          complete={check.complete}
           fails={tooManyRejects(kept, checked, false, check.allowed) !== undefined}
           table={table.name}
         />

@@ -5,8 +5,8 @@
  * next page.
  */
 import { api, ask, sendRaw } from "../api/client";
-import { newDraft } from "../api/drafts";
-import { ApiFailure } from "../api/failure";
+import { newDraft, ofFiles, withFileNames } from "../api/drafts";
+import { ApiFailure, asFailure } from "../api/failure";
 import type { Inferred } from "../api/types";
 import { persisted } from "../browser/persisted";
 import { uploadOnce } from "./upload-once";
@@ -217,7 +217,13 @@ export async function inferSamples(samples: readonly Staged[]): Promise<Inferred
   const [first, ...others] = samples;
   if (!first) throw new Error("nothing is staged");
   const query = { key: first.key, also: others.map(({ key }) => key) };
-  return await ask(api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }));
+  try {
+    const found = await ask(api.POST("/api/p/{pipeline}/infer", { params: { path: { pipeline: first.slug }, query } }));
+    const named = (message: string) => withFileNames(message, samples, first.name);
+    return { ...found, files_failed: found.files_failed.map((one) => ({ ...one, message: named(one.message) })) };
+  } catch (error) {
+    throw ofFiles(asFailure(error), samples, first.name);
+  }
 }
 
 /** The proposed `csv` object for a sample. */

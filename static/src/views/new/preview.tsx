@@ -89,7 +89,7 @@ export function PreviewStep({ previewed, checked, complete, stale, dialect, colu
         />
       </div>
       {failed}
-      {checked && checked.rejected > 0 && <RejectedRows checked={checked} />}
+      {checked && checked.rejected > 0 && <RejectedRows checked={checked} complete={complete} />}
       {checked && checked.rejected === 0 && checked.failure === undefined && (
         <p class="secondary">{readable(checked, complete)}</p>
       )}
