@@ -243,12 +243,14 @@ for (const [width, height] of [
     const panel = page.getByRole("region", { name: "Uploads" });
     await panel.getByRole("button", { name: "Show files" }).click();
     await expect(panel.getByText("sending")).toBeVisible();
+    // The parts of Jobs scroll on their own, and end with a gap.
     const lowest = () =>
-      page.evaluate(() =>
-        Math.max(
-          ...[...document.querySelectorAll(".page.full > *")].map((node) => node.getBoundingClientRect().bottom),
-        ),
-      );
+      page.evaluate(() => {
+        const gap = (node: Element) =>
+          node.matches(".page > *") ? 0 : parseFloat(getComputedStyle(node).paddingBottom);
+        const nodes = [...document.querySelectorAll(".page.full > :not(.jobs), .jobs-list, .jobs-detail")];
+        return Math.max(...nodes.map((node) => node.getBoundingClientRect().bottom - gap(node)));
+      });
     const top = (await panel.boundingBox())?.y ?? 0;
     for (const view of ["Data", "Query", "Jobs", "Config"]) {
       await page.getByRole("link", { name: view, exact: true }).click();
