@@ -199,7 +199,7 @@ test("an export can be imported under another slug, and an invalid archive chang
   await expect(page).toHaveURL(/\/p\/exp-again$/);
   const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/exp-again/tables");
   expect(tables.map(({ rows }) => rows)).toEqual([2]);
-  await page.getByRole("link", { name: /^ids/ }).click();
+  await page.getByRole("link", { name: /^ids/i }).click();
   await expect(page).toHaveURL(/\/p\/exp-again\/dashboards\/ids$/);
   await expect(page.locator("[data-panel=ids]").getByRole("gridcell", { name: "2" })).toBeVisible();
 });
