@@ -105,7 +105,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
       actions={
         <>
           {!stale && status?.succeeded && (
-            <span class="dim dash-updated">{data.isFetching ? "Loading newer data…" : dataOf(status.succeeded)}</span>
+            <span class="dim dash-updated">{data.isFetching ? "Loading…" : dataOf(status.succeeded)}</span>
           )}
           {hasDraft && (
             <Badge tone="warn" title="Has unpublished changes">
