@@ -5,6 +5,11 @@ pub fn available_memory() -> Option<u64> {
     meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
+/// Bytes of memory of the machine; `None` if unknown.
+pub fn total_memory() -> Option<u64> {
+    meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
 /// Returns freed memory to the system, which the allocator keeps otherwise.
 pub fn release_memory() {
     // SAFETY: it takes no pointers, and may be called by any thread at any time (malloc_trim(3)).
@@ -12,11 +17,6 @@ pub fn release_memory() {
     unsafe {
         libc::malloc_trim(0);
     }
-}
-
-/// Bytes of memory of the machine; `None` if unknown.
-pub fn total_memory() -> Option<u64> {
-    meminfo_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
 /// A line such as `MemTotal:   12345 kB` of `/proc/meminfo`; the unit is 1,024 bytes.

@@ -1,5 +1,5 @@
-//! What the machine provides: folders and locks that end with their process, free disk space, memory, newer time-zone
-//! data, and clients for HTTP.
+//! Access to the operating system: temporary folders and lock files of processes, disk space, memory and time-zone data.
+//! Also HTTP clients.
 //!
 //! Must not: know what the folders contain.
 

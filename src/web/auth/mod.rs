@@ -18,8 +18,7 @@ use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
 use crate::domain::login::LoginScopes;
 use crate::http::{ApiError, ErrorCode, Headers, Request, RequestHead, Response};
-use crate::ports::sessions::{Admission, Session};
-use crate::ports::sessions::{LoginThrottle, Sessions};
+use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 use crate::sync::{Permit, Semaphore};
 
 pub use origin::Origin;

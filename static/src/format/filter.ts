@@ -233,13 +233,14 @@ export function refusalOf(message: string, columns: readonly string[]): Refusal 
   return undefined;
 }
 
+const DIGITS = /^-?\d+(\.\d+)?$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const TIMESTAMP = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$/;
 
 /** Formats of values that can be checked locally; the service checks the rest. */
 const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[] = [
   { of: (type) => /^u?int/.test(type), form: /^-?\d+$/, expected: "a whole number" },
-  { of: (type) => type.startsWith("decimal"), form: /^-?\d+(\.\d+)?$/, expected: "a number like 12.50" },
+  { of: (type) => type.startsWith("decimal"), form: DIGITS, expected: "a number like 12.50" },
   {
     of: (type) => type.startsWith("float"),
     form: /^-?(\d+(\.\d*)?(e-?\d+)?|inf|nan)$/i,
@@ -255,8 +256,10 @@ const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[]
   },
 ];
 
+const digitsOf = (text: string): string | undefined => (DIGITS.test(text) ? text : plainNumber(text));
+
 /** `12.5%` of the fraction 0.125. */
-const percentOf = (text: string): string => (/^-?\d+(\.\d+)?$/.test(text) ? `${Number(`${text}e2`)}%` : text);
+const percentOf = (text: string): string => (DIGITS.test(text) ? `${Number(`${text}e2`)}%` : text);
 
 /** An amount without its currency; one in brackets is negative. */
 const amountOf = (text: string): string => text.replace(/^\((.*)\)$/, "-$1").replace(/\s*\p{Sc}\s*/u, "");
@@ -264,11 +267,8 @@ const amountOf = (text: string): string => text.replace(/^\((.*)\)$/, "-$1").rep
 /** A number as the locale writes it, an amount or a percentage, as plain digits; undefined if it isn't one. */
 export function numberOf(value: string): string | undefined {
   const [, percents] = /^(.*?)\s*%$/.exec(value) ?? [];
-  if (percents === undefined) {
-    const amount = amountOf(value);
-    return /^-?\d+(\.\d+)?$/.test(amount) ? amount : plainNumber(amount);
-  }
-  const digits = /^-?\d+(\.\d+)?$/.test(percents) ? percents : plainNumber(percents);
+  if (percents === undefined) return digitsOf(amountOf(value));
+  const digits = digitsOf(percents);
   return digits && String(Number(`${digits}e-2`));
 }
 

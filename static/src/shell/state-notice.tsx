@@ -21,7 +21,7 @@ import {
   type KnownStatus,
   type StateAction,
 } from "../runs/table-state";
-import { AdaptDialog } from "../tables/adapt";
+import { AdaptDialog, titleOf } from "../tables/adapt";
 import { CleanRun, useRun } from "./pipeline";
 import { askForFiles } from "./upload-request";
 
@@ -215,7 +215,7 @@ function AddColumns(props: { slug: string; table: string; names: string[]; onClo
   const files = [...new Set(sources.filter(({ archived }) => !archived).map(({ key }) => key))];
   if (error || found.some((one) => one.isPending) || files.length === 0)
     return (
-      <Dialog title={`Add ${names.join(", ")} to ${table}`} onClose={onClose}>
+      <Dialog title={titleOf(table, names)} onClose={onClose}>
         {error ? (
           <Failed title="Couldn't find the files of the columns" error={error} />
         ) : found.some((one) => one.isPending) ? (

@@ -17,7 +17,7 @@ import { bytes, counted } from "../format/number";
 import { routes } from "../browser/routes";
 import { droppedFiles } from "../uploads/dropped";
 import { deleteAfter, earlierUploads } from "../uploads/earlier";
-import { nameOf, namesOf } from "../uploads/keys";
+import { inPipeline, nameOf, namesOf } from "../uploads/keys";
 import { nextRunText } from "../uploads/outcome";
 import { csvOf, sizeProblem, shapeOf } from "../uploads/parts";
 import { globsToAdd, likelyTable, uploadKeyOf } from "../uploads/upload-key";
@@ -148,9 +148,8 @@ function UploadDialog({ request, onClose }: Props) {
   const wanted = resolved(files, matches, choiceOf, UPLOAD_BYTES_MAX);
   const placeOf = (file: string): string => {
     const place = wanted.places.get(files.find((one) => one.name === file) as File);
-    return (
-      place?.slice(`pipelines/${chosen}/`.length) ?? uploadKeyOf(target ? globsWith(target, files) : [], file) ?? file
-    );
+    if (place !== undefined) return inPipeline(chosen, place);
+    return uploadKeyOf(target ? globsWith(target, files) : [], file) ?? file;
   };
   /** The mapping with the formats of the files. */
   const withFormats = (mapping: StoredMapping) => {
@@ -158,9 +157,7 @@ function UploadDialog({ request, onClose }: Props) {
     return formats.data?.appliedTo(mapping, chosen, parts) ?? mapping;
   };
   const read = wanted.files.filter((file) => !unfit.data?.foreign.includes(file));
-  const replaced = [...wanted.places.values(), ...wanted.deleted].map((key) =>
-    key.slice(`pipelines/${chosen}/`.length),
-  );
+  const replaced = [...wanted.places.values(), ...wanted.deleted].map((key) => inPipeline(chosen, key));
   const check = useQuery({
     queryKey: [
       "lake",

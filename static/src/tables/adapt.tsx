@@ -14,6 +14,7 @@ import { toast } from "../components/toasts";
 import { count, counted } from "../format/number";
 import { withRemedy } from "../format/remedies";
 import { useFailedFiles } from "../runs/failed-files";
+import { inPipeline } from "../uploads/keys";
 import { inferSamples, withSamples, type Staged } from "../uploads/staging";
 import {
   allowingRejects,
@@ -126,9 +127,6 @@ export function AdaptToUpload({ files, placeOf, ...props }: UploadProps) {
     </Dialog>
   );
 }
-
-/** Relative to the pipeline's folder. */
-const inPipeline = (slug: string, key: string): string => key.slice(`pipelines/${slug}/`.length);
 
 type ComparedProps = Omit<Props, "job" | "onSaved"> &
   Partial<Pick<Props, "onSaved"> & Pick<UploadProps, "given" | "replaced" | "onFixed">> & {

@@ -1,7 +1,7 @@
 /** What a run would make of files before they are uploaded, by samples of them. */
-import { api, ask } from "../api/client";
 import { loadConfig, type StoredMapping } from "../api/config";
 import { asFailure } from "../api/failure";
+import { client, lineageQuery } from "../api/queries";
 import type { TableStatus } from "../api/types";
 import { Button } from "../components/button";
 import { MessageText } from "../components/message-text";
@@ -88,11 +88,7 @@ export const rowsWithout = (table: RowCounts, gone?: RowCounts): RowCounts => ({
 async function rowsOf(slug: string, table: string, keys: readonly string[]): Promise<RowCounts> {
   const found = await Promise.all(
     keys.map((source) =>
-      ask(
-        api.GET("/api/p/{pipeline}/tables/{table}/lineage", {
-          params: { path: { pipeline: slug, table }, query: { source, limit: 1 } },
-        }),
-      ).catch((error: unknown) => {
+      client.fetchQuery(lineageQuery(slug, table, { source, limit: 1 })).catch((error: unknown) => {
         if (asFailure(error).status === 404) return undefined;
         throw error;
       }),

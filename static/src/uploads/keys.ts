@@ -58,6 +58,9 @@ export function pipelineOf(key: string): string | undefined {
 /** Contains only folders of pipelines. */
 export const PIPELINES = "pipelines/";
 
+/** A key of a pipeline, relative to its folder. */
+export const inPipeline = (slug: string, key: string): string => key.slice(PIPELINES.length + slug.length + 1);
+
 /**
  * Folder below `pipelines/` of the first key outside the given pipelines; `""` if it has no folder. Keys with their
  * own `pipeline.json` are allowed.

@@ -10,7 +10,7 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import type { ApiFailure } from "../api/failure";
 import { UPLOAD_BYTES_MAX } from "../api/rules";
 import { bytes } from "../format/number";
-import { keyProblem, pipelineOf } from "./keys";
+import { inPipeline, keyProblem, pipelineOf } from "./keys";
 import { Rate } from "./rate";
 
 /**
@@ -222,7 +222,7 @@ export class UploadQueue {
       const slug = pipelineOf(key);
       if (slug === undefined || last.get(key) !== batch) continue;
       const keys = found.get(slug) ?? [];
-      keys.push(key.slice(`pipelines/${slug}/`.length));
+      keys.push(inPipeline(slug, key));
       found.set(slug, keys);
     }
     return found;

@@ -1,6 +1,6 @@
 /** Uploads files to where a table reads them. */
 import { uploads } from ".";
-import { joinKey } from "./keys";
+import { inPipeline, joinKey } from "./keys";
 import { partsOf, type Part, type RecordShape } from "./parts";
 import { uploadKeyOf, readsCompressed } from "./upload-key";
 import type { Batch } from "./queue";
@@ -30,7 +30,7 @@ export async function partsToUpload(
   for (const file of files) {
     const key = places.get(file);
     if (key !== undefined) {
-      taken.add(key.slice(`pipelines/${slug}/`.length));
+      taken.add(inPipeline(slug, key));
       found.push({ name: file.name, body: file, pack: false, key, of: file.name, replace: true });
       continue;
     }

@@ -11,7 +11,7 @@ import type { Inferred } from "../api/types";
 import { persisted } from "../browser/persisted";
 import { uploadOnce } from "./upload-once";
 import { exactGlob } from "./globs";
-import { nameOf, pipelineOf } from "./keys";
+import { inPipeline, nameOf, pipelineOf } from "./keys";
 import { headOf, shapeOf } from "./parts";
 import { compressionOf, stemOf } from "./source-names";
 import { markOf, SAMPLE_BYTES_MAX, sampleOf, sampleOfStream, type Sample } from "./sample";
@@ -57,8 +57,7 @@ export interface Staged {
 }
 
 /** Glob of the staged file within its pipeline. */
-export const stagedGlob = ({ slug, key }: Pick<Staged, "slug" | "key">): string =>
-  exactGlob(key.slice(`pipelines/${slug}/`.length));
+export const stagedGlob = ({ slug, key }: Pick<Staged, "slug" | "key">): string => exactGlob(inPipeline(slug, key));
 
 /** Most files that are sampled, and most bytes of their samples together. */
 const FILES_MAX = 16;

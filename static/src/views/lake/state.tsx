@@ -6,7 +6,7 @@ import { Badge, type Tone } from "../../components/status";
 import { counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { mayList } from "../../runs/table-state";
-import { pipelineOf } from "../../uploads/keys";
+import { inPipeline, pipelineOf } from "../../uploads/keys";
 
 type State = NonNullable<LakeFile["state"]>;
 
@@ -35,7 +35,7 @@ function useFailedRun(slug: string, source: string, waits: boolean) {
 }
 
 function KnownState({ slug, file, state }: { slug: string; file: LakeFile; state: State }) {
-  const source = file.key.slice(`pipelines/${slug}/`.length);
+  const source = inPipeline(slug, file.key);
   const failed = useFailedRun(slug, source, state.loaded === "new" || state.loaded === "changed");
   const { tone, word, title } = failed
     ? { tone: "bad" as const, word: "not loaded", title: `The last run failed: ${failed.error_message ?? ""}` }

@@ -12,7 +12,7 @@ import type { Job, PipelineDetail } from "../../api/types";
 import { count, counted } from "../../format/number";
 import { uploads } from "../../uploads";
 import { exactGlob } from "../../uploads/globs";
-import { nameOf, pipelineOf } from "../../uploads/keys";
+import { inPipeline, nameOf, pipelineOf } from "../../uploads/keys";
 import { sendParts, type KeyedPart } from "../../uploads/send";
 import { isSource, variantsOf } from "../../uploads/source-names";
 import type { Batch } from "../../uploads/queue";
@@ -240,6 +240,6 @@ export function filesOf(source: Source, slug: string, table: string): string[] {
       table,
       source.files.map(({ name }) => name),
     );
-  const own = pipelineOf(source.key) === slug ? source.key.slice(`pipelines/${slug}/`.length) : nameOf(source.key);
+  const own = pipelineOf(source.key) === slug ? inPipeline(slug, source.key) : nameOf(source.key);
   return [exactGlob(own)];
 }

@@ -15,7 +15,7 @@ import { bytes, counted } from "../../format/number";
 import { routes } from "../../browser/routes";
 import { useUnsaved } from "../../browser/unsaved";
 import { uploads } from "../../uploads";
-import { pipelineOf } from "../../uploads/keys";
+import { inPipeline, pipelineOf } from "../../uploads/keys";
 import { shapeOf } from "../../uploads/parts";
 import { partsToUpload, type KeyedPart } from "../../uploads/send";
 import { stemOf } from "../../uploads/source-names";
@@ -124,9 +124,7 @@ export function Wizard({ groups, lakeKey, target, onOther, onCancel, onRemove }:
         const files = source.kind === "files" ? source.files : [];
         const own = await partsToUpload(slug, globs, files, ({ name }) => shapeOf(dialectOf(name)));
         const globsOf = (names: string[]) =>
-          own
-            .filter(({ of }) => names.includes(of))
-            .map(({ key }) => exactGlob(key.slice(`pipelines/${slug}/`.length)));
+          own.filter(({ of }) => names.includes(of)).map(({ key }) => exactGlob(inPipeline(slug, key)));
         mappings.push(mapping(globs, globsOf));
         parts.push(...own);
       }
